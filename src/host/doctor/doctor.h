@@ -26,7 +26,8 @@ struct doctor_report {
     double start_ms;
 };
 
-/* state as in run.h; self is the path of croft, whose `doctor --inside` is the program. */
+/* state as in run.h. self is the path of croft; `croft doctor --inside` is the program that
+ * tries. */
 void doctor_examine(const char *state, struct doctor_report *ret_report);
 /* The program: arguments as doctor_examine gives them; prints a line per act. */
 int doctor_inside(int argc, char **argv);

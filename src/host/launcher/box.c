@@ -324,7 +324,7 @@ static uint32_t record_flags(const struct box_spec *spec)
            (spec->flags & BOX_JOINED ? RECORD_JOINED : 0);
 }
 
-/* That of its life before; one that death tore is made anew. */
+/* The machine id of its life before. If death tore the record, a new one is made. */
 static void choose_machine_id(const struct box_host *h, int dir, char out[RECORD_MACHINE])
 {
     struct record before;
@@ -379,7 +379,7 @@ fallible box_make_dir(const struct box_host *h, const char *id)
     return err_sys("make the directory of '%s'", id);
 }
 
-/* What could fail at all is worth a second try: its claim goes, so no sweep would find it. */
+/* A failed removal is tried once more: the sandbox's claim goes, so no sweep would find it. */
 static void remove_unstarted(const struct box_host *h, const char *id)
 {
     struct err *e = tree_remove(h->boxes, id);

@@ -31,8 +31,8 @@ enum {
     BOX_DIR_MADE = 1u << 2, /* box_make_dir() has been called */
     BOX_LAUNCHER = 1u << 3, /* the next launcher answers for it */
     BOX_PERSIST = 1u << 4,  /* its files outlive it, until it is removed */
-    /* What its overlays were built from stays open: a layer that was mounted nowhere else costs an
-     * RCU grace period to close, and the caller's end is near. */
+    /* The layers of its overlays stay open. Closing a layer that was mounted nowhere else costs an
+     * RCU grace period, and the caller is about to end. */
     BOX_LEAVE_LAYERS = 1u << 5,
     BOX_JOINED = 1u << 6, /* its root file system is, see rootfs.h */
 };
@@ -61,7 +61,7 @@ struct box_spec {
     int block; /* memfd: argc + envc strings, each ended by NUL; -1: with NATIVE_WARM, none */
     int fds[BOX_FDS]; /* fds[i] becomes i inside; -1: /dev/null up to 2, else closed */
     unsigned fd_count;
-    unsigned short tty_rows, tty_cols; /* with BOX_TTY: its size, before anybody asks; 0: none */
+    unsigned short tty_rows, tty_cols; /* with BOX_TTY: its size until a client sets one; 0: none */
     enum native_disk disk;             /* what limits req's disk space, by disk_choose() */
     unsigned oom_at; /* a descriptor: its counter of kills, opened inside, and behind it what it
                       * uses; 0: none */
@@ -84,7 +84,7 @@ struct box {
     pid_t pid;
     int pidfd;
     int tty; /* master of the sandbox's terminal, with BOX_TTY */
-    /* Where its upper layers are, if not in box/<ID>, and that directory with the same ids. The
+    /* The directory of its upper layers if not box/<ID>, and that directory with the same ids. The
      * caller may read them, and closes them. -1: not there. */
     int disk, home;
     int userns;                  /* for the next one with its slot, -1: not there */

@@ -24,7 +24,7 @@
 #include "host/launcher/mounts.h"
 #include "host/kernel/sys.h"
 
-/* What a sandbox needs before it has its own: a place for proc, and one for its root. */
+/* Directories for proc and for its root, until a sandbox has its own root. */
 static fallible bare_fill(int fs)
 {
     if (mkdirat(fs, "proc", 0555) < 0 || mkdirat(fs, BOX_PLACE, 0755) < 0)

@@ -72,7 +72,7 @@ static fallible open_low_ports(void)
     return write_file("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0");
 }
 
-/* What is not the sandbox's business, readable or not. */
+/* Files that a sandbox must not see, readable or not. */
 static const char *const masked_files[] = {
     "/proc/kcore",       "/proc/keys",          "/proc/timer_list",   "/proc/locks",
     "/proc/sched_debug", "/proc/latency_stats", "/proc/sysrq-trigger"};
@@ -117,7 +117,7 @@ static fallible make_proc(const struct mounts_memory *memory)
     return NULL;
 }
 
-/* Where the root file system is mounted, in the end. */
+/* The place where the root file system is mounted in the end. */
 static void mount_point(const struct box_host *h, char out[BOX_STATE + 8])
 {
     snprintf(out, BOX_STATE + 8, "%s/" BOX_PLACE, h->bare < 0 ? h->state : "");
@@ -436,8 +436,8 @@ static char *child_split(char *at, const char *end, const char **into, uint32_t 
     return at;
 }
 
-/* Only here, behind every wall, does anybody look at what the server wrote. One that waits for its
- * claim has no block. */
+/* Maps the words of the server. They are read only here, behind every wall. A sandbox that waits
+ * for its claim has none. */
 static fallible map_block(struct inside *in, size_t *ret_size)
 {
     struct stat st;

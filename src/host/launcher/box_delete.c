@@ -21,7 +21,7 @@ static bool is_work(const char *name)
     return name[0] == 'w' || (name[0] == 'm' && name[strlen(name) - 1] == 'w');
 }
 
-/* What overlay leaves in its work directory, by name; it stays. */
+/* Removes what overlay leaves in its work directory, by name; the directory stays. */
 static void clear_work(int dir, const char *name)
 {
     static const char *const below[] = {"/work/incompat/volatile", "/work/incompat", "/work"};

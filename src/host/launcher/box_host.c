@@ -146,7 +146,8 @@ static fallible open_all(struct box_host *h)
     return fd_slot_open(&h->fd_slot, last_fd(h));
 }
 
-/* Of a state that is not there yet, the directory it will be made in: the same file system. */
+/* For a state that does not exist yet: the directory it will be made in, on the same file
+ * system. */
 static int open_nearest(const char *path)
 {
     char at[BOX_STATE];

@@ -17,7 +17,7 @@
 #define BOX_LOOK  "look" /* and where a launcher's children mount them, which see each other's */
 #define BOX_GONE  "gone" /* in the state: what has been removed and is not deleted yet */
 
-/* What all sandboxes of a process share. */
+/* Shared by all sandboxes of a process. */
 struct box_host {
     char state[BOX_STATE]; /* the directory below which everything is kept, 0700 */
     int dir;               /* that directory */
@@ -43,8 +43,8 @@ struct box_host {
 };
 
 fallible box_host_open(struct box_host *h, const char *state, struct rng *rng);
-/* What the machine gives; good for layers.h only. state: the directory it would be in, which need
- * not be there; NULL: none. */
+/* What the machine can do; for layers.h only. state: the directory it would be in, which need not
+ * exist; NULL: none. */
 void box_host_look(struct box_host *h, const char *state);
 void box_host_close(struct box_host *h);
 /* For a program that makes many sandboxes: on ext4 without a journal they are spread over the disk

@@ -189,7 +189,7 @@ static fallible build_all(struct build *b, struct box_cargo *c)
     return NULL;
 }
 
-/* What is lent is attached inside what holds the upper layers: one call takes all of it back. */
+/* Lent mounts are attached inside the mount of the upper layers, so one call takes all back. */
 static fallible lend_home(struct build *b)
 {
     char at[sizeof b->at];

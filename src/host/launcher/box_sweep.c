@@ -160,7 +160,7 @@ static bool read_claim(const struct box_host *h, const char *name, unsigned *ret
     return true;
 }
 
-/* What a newer croft left is not in the way of the others. */
+/* A newer croft's sandbox is left alone, and does not stop the sweep. */
 static bool is_anothers(const char *id, struct err **e)
 {
     if (!*e || err_code(*e) != ERR_UNSUPPORTED)
@@ -243,7 +243,7 @@ static fallible each_claim(struct box_host *h, const struct clearing *c)
     return e;
 }
 
-/* What a launcher removed and did not come to delete. */
+/* Deletes what a launcher removed and had no time to delete. */
 static fallible sweep_gone(const struct box_host *h)
 {
     own_fd dir = openat(h->dir, BOX_GONE, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);

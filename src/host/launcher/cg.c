@@ -106,7 +106,7 @@ bool cg_is_anothers(const struct cg *cg, const char *name)
            memcmp(&owner, &cg->owner, sizeof owner) != 0;
 }
 
-/* Of a croft in another delegated group there is nothing to be seen from here. */
+/* A croft in another delegated group cannot be seen from here. */
 static bool is_here(int parent, const char *name)
 {
     return faccessat(parent, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
@@ -233,8 +233,8 @@ static fallible read_at(int dir, const char *file, struct buf *into)
 
 #define LOOK_AGAIN_US 100
 
-/* A change of cgroup.events raises POLLPRI. Of two within 10 ms the kernel tells the second only
- * after these, so until then the file is looked at too, half as often each time. */
+/* Waits for a change of cgroup.events, which raises POLLPRI. The second of two changes within 10 ms
+ * is reported only after these, so until then the file is read too, at growing intervals. */
 static fallible wait_event(int events, const char *name, uint64_t left_ns, unsigned looks)
 {
     struct pollfd p = {.fd = events, .events = POLLPRI};

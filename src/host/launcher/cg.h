@@ -32,13 +32,13 @@ struct cg {
 };
 
 /* base is where the hierarchies are mounted, "/sys/fs/cgroup". member is the text of
- * /proc/self/cgroup for a user that may not use the machine's groups, or empty. What is missing is
- * not an error: ask cg_has(). */
+ * /proc/self/cgroup for a user that may not use the machine's groups, or empty. A missing
+ * controller is no error: ask cg_has(). */
 void cg_open(struct cg *cg, const char *base, struct str member, bool plain);
 void cg_close(struct cg *cg);
 bool cg_has(const struct cg *cg, enum cg_controller c);
 const char *cg_word(enum cg_controller c); /* "memory", … */
-/* What enforces it: "v2", "v1", either "delegated to you", or "none". */
+/* The mechanism that enforces it: "v2", "v1", either "delegated to you", or "none". */
 const char *cg_mechanism(const struct cg *cg, enum cg_controller c);
 
 /* Takes the name for good on this machine; *ret_taken: another state has it. */
@@ -49,12 +49,12 @@ bool cg_is_anothers(const struct cg *cg, const char *name);
 /* The v2 part, apart, because a child is born into it: gives the group's directory, or -1. */
 fallible cg_make_v2(const struct cg *cg, const char *name, int *ret_dir);
 fallible cg_make(const struct cg *cg, const char *name); /* the others */
-/* As far as they differ from `was`, what the group has now. A limit whose controller is missing is
- * ERR_UNSUPPORTED. */
+/* Sets the limits that differ from `was`, which the group has now. A limit without its controller
+ * is ERR_UNSUPPORTED. */
 fallible cg_limit(const struct cg *cg, const char *name, const struct native_limits *was,
                   const struct native_limits *limits);
-/* Those of limits that v2 enforces, or the others. Where v2 is mounted with nsdelegate, as systemd
- * does, no process inside a group's own namespace may write the former. */
+/* The limits that v2 enforces, or the others. Where v2 is mounted with nsdelegate, as systemd does,
+ * no process inside a group's own namespace may write the former. */
 struct native_limits cg_part(const struct cg *cg, const struct native_limits *limits, bool v2);
 fallible cg_join_v1(const struct cg *cg, const char *name); /* the caller */
 
@@ -82,5 +82,5 @@ uint64_t cg_pids_denied(const struct cg *cg, const char *name);
 /* No process is in it, none was ever killed in it for want of memory, and at most so many bytes are
  * still charged to it. *ret_cpu_ns is what it has counted. False also when that is not known. */
 bool cg_is_bare(const struct cg *cg, const char *name, uint64_t most_bytes, uint64_t *ret_cpu_ns);
-/* What it uses now; what is not counted here is 0. */
+/* Its use now; 0: not counted here. */
 void cg_usage(const struct cg *cg, const char *name, struct native_usage *ret_usage);

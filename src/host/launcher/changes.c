@@ -261,7 +261,7 @@ static int by_path(const void *a, const void *b)
     return order ? order : (x.len > y.len) - (x.len < y.len);
 }
 
-/* Where something is mounted there is a directory, which croft made. */
+/* At a mount point croft made a directory: that is no change of the sandbox's. */
 static bool is_mount_point(const struct looking *look, struct str path)
 {
     for (unsigned i = 0; i < NATIVE_MOUNTS; i++)

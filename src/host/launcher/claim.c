@@ -98,7 +98,7 @@ fallible launcher_open_sources(const struct launcher *l, const struct native_req
 
 /* --- claims --- */
 
-/* Where its files are was decided when it was started. */
+/* The place of its files was decided at its start. */
 static fallible may_use_disk(const struct launcher_box *b, const struct native_request *r)
 {
     if (r->limits.disk_bytes != b->waits->limits.disk_bytes)

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* deleter.c — directories of removed sandboxes are deleted by a child, so that nobody waits.
+/* deleter.c — a child deletes the directories of removed sandboxes, so that no request waits for
+ * it.
  *
  * box/<ID> is renamed into state/gone: from then on the sandbox is removed, for the next launcher
- * too. The child can reach that directory and nothing else, and lives as long as the launcher. What
- * it did not come to is left to the next launcher's. */
+ * too. The child can reach that directory and nothing else, and lives as long as the launcher. The
+ * next launcher's child deletes the rest. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -58,7 +59,7 @@ static fallible delete_all(int dir, struct deleter_count *count, uint64_t put, u
     return NULL;
 }
 
-/* What is put there meanwhile is announced by another byte. */
+/* A directory put there meanwhile is announced by another byte. */
 static fallible delete_until_told(struct launcher_job *j)
 {
     struct deleter_count *count = j->launcher->deleter.count;

@@ -26,15 +26,15 @@ enum native_disk disk_mechanism(const struct box_host *h, bool lasts);
 fallible disk_choose(const struct box_host *h, const struct native_limits *limits, bool lasts,
                      int box, enum native_disk *ret_disk);
 enum native_disk disk_of(int box); /* what the files of a sandbox that is there are limited by */
-/* What doctor prints: every mechanism there is here. */
+/* The text that doctor prints: every mechanism of this machine. */
 const char *disk_describe(const struct box_host *h);
 
 /* A mount that takes the place of box/<ID> for upper layers, its ids shifted (userns -1: not); -1
  * where they are in that directory. */
 fallible disk_open(const struct box_host *h, enum native_disk disk, int box, uint64_t bytes,
                    int userns, int *ret_mount);
-/* Of one that runs, and stands still meanwhile: the file system of its image once more, as its
- * processes see it, to be read. */
+/* For a sandbox that runs, and is paused meanwhile: mounts its image once more, as its processes
+ * see it, to be read. */
 fallible disk_look(int box, int *ret_mount);
 /* No room is left for this layer; that of a project is the project's. */
 bool disk_is_full(int parent, const char *layer);

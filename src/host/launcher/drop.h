@@ -14,7 +14,7 @@ struct launcher_user {
     uid_t uid;
     gid_t gid;
     bool shared; /* it is `nobody`: other programs run as that user too and can reach the server's
-                    files */
+                  * files */
 };
 
 #define LAUNCHER_OWN_USER                                                                          \
@@ -22,8 +22,8 @@ struct launcher_user {
     "of its own with 'useradd --system --no-create-home croft', stop it with its sandboxes, "      \
     "'chown -hR croft: STATE/server' of its state directory, and start it again"
 
-/* The machine's user `croft`, else `nobody`; ERR_NOT_FOUND when it has neither. before: the owner
- * of what an earlier server left, which is to be read again; -1: there is nothing. */
+/* The machine's user `croft`, else `nobody`; ERR_NOT_FOUND: neither exists. before: the owner of an
+ * earlier server's files, which must stay readable; -1: there are none. */
 fallible launcher_find_user(uid_t before, struct launcher_user *ret_user);
 uid_t launcher_user_before(int state); /* that, by the state directory */
 /* No groups, no capabilities (nor a bounding set to gain any from), no set-uid programs, no core

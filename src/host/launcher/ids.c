@@ -73,8 +73,8 @@ static bool has_no_projects(void)
     return fd < 0 || read(fd, &byte, 1) == 0;
 }
 
-/* A process inside may write this one, once, and the next sandbox of the slot would read that.
- * Where the launcher has none itself, no namespace below it can have any. */
+/* Writes the map of project ids, so that no process inside writes it, once, for the next sandbox of
+ * the slot. Where the launcher has no such ids, no namespace below it can have any. */
 static fallible fill_projects(int proc)
 {
     static const char line[] = "0 0 1\n";
@@ -126,7 +126,7 @@ static fallible act_as(uint32_t uid)
     return confine_raise_caps();
 }
 
-/* What could fail at all is worth a second try. */
+/* A failure is worth a second try. */
 static fallible try_act_as(uint32_t uid)
 {
     struct err *e = act_as(uid);
@@ -165,9 +165,9 @@ void ids_disown(const struct ids_owner *o)
 /* The namespace exists when clone returns. Its first process shares the launcher's memory (no page
  * tables are copied), runs nothing, and is killed once the descriptor is there.
  *
- * The kernel charges what is used up in a namespace to the user that made it as well: watches,
- * queued signals, message queues, processes. That is the range's own root, so that one sandbox
- * cannot use up another's. */
+ * The kernel also charges the user that made a namespace for its watches, queued signals, message
+ * queues and processes. That user is the range's own root, so one sandbox cannot use up
+ * another's. */
 fallible ids_make_userns(struct ids_holder *h, const struct ids_range *r, int *ret_ns)
 {
     const int flags = CLONE_VM | CLONE_NEWUSER | SIGCHLD;

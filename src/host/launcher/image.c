@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* image.c — images of the store, those included that came after the fork.
+/* image.c — images of the store, also those that came after the fork.
  *
- * The server cannot see the store. It asks for a name and reads the record it is given, starts by
- * id, and hands in archives. A child unpacks these by workers, as 'croft image import' does. What
- * has a record is whole, so only the id is checked. */
+ * The server cannot see the store. It asks for a name and gets the record, starts by id, and hands
+ * in archives. A child unpacks these by workers, as 'croft image import' does.
+ *
+ * An image with a record is whole, so only the id is checked. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -74,7 +74,7 @@ struct launcher {
     bool ending;
 };
 
-/* What came with a request; what is still here afterwards is closed. */
+/* Descriptors that came with a request; those still here afterwards are closed. */
 struct launcher_fds {
     int fds[32];
     size_t count;
@@ -99,8 +99,8 @@ void launcher_describe(const struct launcher_box *b, struct native_reply *reply)
 
 void launcher_insert(struct launcher *l, struct launcher_box *b);
 void launcher_forget(struct launcher *l, struct launcher_box *b); /* and frees it */
-/* On failure the sandbox is dead: none may live whose end would not be seen. keep: its files stay,
- * it had a life before. */
+/* On failure the sandbox is dead: its end must be seen. keep: its files stay, for it had a life
+ * before. */
 fallible launcher_watch(struct launcher *l, struct launcher_box *b, bool keep);
 /* It has ended: deletes its directory and sockets, and frees b. */
 fallible launcher_delete(struct launcher *l, struct launcher_box *b);
@@ -120,7 +120,7 @@ void launcher_drop_all(struct launcher *l);
 /* NATIVE_DIFF and NATIVE_APPLY. */
 fallible launcher_changes(struct launcher *l, struct launcher_box *b,
                           const struct native_request *r, struct launcher_fds *in, bool *ret_later);
-/* What sandboxes write into their logs is cut above a limit. */
+/* Cuts the logs of sandboxes above a limit. */
 void launcher_log_start(struct launcher *l);
 void launcher_log_end(struct launcher *l);
 /* It has ended: a child takes set-id files out of the host's directories it had writable. */

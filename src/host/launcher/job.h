@@ -41,8 +41,8 @@ unsigned launcher_job_count(const struct launcher *l, fallible (*run)(struct lau
 
 /* A snapshot's child was ended before it was done. */
 void launcher_snap_cut(struct launcher_job *j);
-/* launcher_job_start() while the sandbox b, whose files they are, stands still; j->dir is its
- * directory. Refused where it cannot. */
+/* launcher_job_start() while the sandbox b, the owner of the files, is paused; j->dir is its
+ * directory. Refused where it cannot be. */
 fallible launcher_job_start_still(struct launcher *l, struct launcher_box *b,
                                   struct launcher_job *j);
 /* In the child: where the upper layers of a sandbox are that has an image of its own, to be read.

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* launcher.c — the process: its socket, its children, its end. What it is asked is in ops.c.
- */
+/* launcher.c — the process: its socket, its children, its end. Requests are in ops.c. */
 #include "host/launcher/launcher.h"
 
 #include <errno.h>
@@ -217,8 +216,8 @@ static void on_request(struct loop_io *io)
 
 /* --- the next server --- */
 
-/* A server that died does not keep the next one out, even if its end was not heard of yet. What it
- * asked last is done first. */
+/* A dead server does not keep the next one out, even before its end was reported. Its last requests
+ * are done first. */
 static void finish_dead_server(struct launcher *l)
 {
     struct pollfd p = {.fd = l->sock, .events = POLLRDHUP};

@@ -38,8 +38,9 @@ struct launcher_policy {
     /* When the server goes: false, the launcher ends its sandboxes and itself. True, it waits for
      * the next server as long as a sandbox lives, and files stay until they are removed. */
     bool persist;
-    /* Where sandboxes listen ("ID.s", "ID.c") and, with persist, the launcher ("launcher"):
-     * absolute; NULL: state/run. All users may pass through it, only the server can connect. */
+    /* The directory where sandboxes ("ID.s", "ID.c") and, with persist, the launcher ("launcher")
+     * listen: absolute; NULL: state/run. All users may pass through it, only the server can
+     * connect. */
     const char *sockets;
     uid_t server; /* its user, if the launcher is root */
 };

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* log.c — what pid 1 and the server of a sandbox write, cut when there is too much of it.
+/* log.c — the output of a sandbox's pid 1 and server, cut when there is too much of it.
  *
  * The log is outside every limit of the sandbox, and every request can make it grow. Its oldest
- * part becomes a hole: places in it stay what they are for readers and writers, and the disk has
- * its blocks back.
+ * part becomes a hole: places in it stay the same for readers and writers, and the disk has its
+ * blocks back.
  *
- * One watch of the directory hears of all logs, and of each cut too. What a cut leaves, even if it
- * is laid out beyond the end, is no reason for the next cut. */
+ * One watch of the directory reports all writes, and each cut too. Output left by a cut, even
+ * beyond the end, does not cause the next cut. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@
 #include "host/launcher/names.h"
 
 #define MOST_BYTES (4 << 20)  /* on the disk; then all but the newest go */
-#define KEPT_BYTES (2 << 20)  /* more than anybody is shown at once (v1/logs.c) */
+#define KEPT_BYTES (2 << 20)  /* more than one answer shows (v1/logs.c) */
 #define STEP_BYTES (1 << 20)  /* that come before it is cut again */
 #define ALIGNED    (64 << 10) /* a block half in the hole would be zeros, not a hole */
 
@@ -38,7 +38,7 @@ static off_t bytes_of(const struct stat *st)
     return (off_t)st->st_blocks * 512;
 }
 
-/* What is appended while we cut counts for the next time. */
+/* Output appended while we cut counts for the next time. */
 static off_t bytes_left(int fd, const struct stat *before)
 {
     struct stat st;
@@ -77,7 +77,7 @@ static void cut_all(const struct launcher *l)
         log_cut(l, b);
 }
 
-/* Of whichever socket or log this is the name. */
+/* The sandbox of a socket's or log's name. */
 static struct launcher_box *box_of(const struct launcher *l, const char *name)
 {
     const char *dot = strrchr(name, '.');

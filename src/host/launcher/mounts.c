@@ -21,7 +21,8 @@
 
 fallible mounts_clone(int dir, int userns, bool read_only, int *ret_mount)
 {
-    /* Of an ordinary user's mounts the kernel gives all or nothing, lest one looks below them. */
+    /* The kernel clones all of an ordinary user's mounts or none, so that none shows what lies
+     * below. */
     unsigned all = userns >= 0 || geteuid() == 0 ? 0 : AT_RECURSIVE;
     own_fd mount = sys_open_tree(dir, "", OPEN_TREE_CLONE | AT_EMPTY_PATH | all);
     struct mount_attr attr = {.attr_set = (userns >= 0 ? MOUNT_ATTR_IDMAP : 0) |

@@ -27,21 +27,22 @@ struct mounts_overlay {
  * and what is a directory of the host (guest/account: tree_is_ours). */
 fallible mounts_overlay(const struct mounts_overlay *o, int *ret_mount);
 
-/* Before Linux 6.13 an overlay takes its layers by path, and only those that are mounted in the
- * caller's mount namespace. That must be a private one: layers are attached in it (mounts_lend)
- * while overlays are made of them. */
+/* Before Linux 6.13 an overlay takes its layers by path, and only layers mounted in the caller's
+ * mount namespace. That must be a private one: layers are attached in it (mounts_lend) while
+ * overlays are made of them. */
 bool mounts_by_path(int dir);
-/* What was lent is attached no more once `at`, the lowest of them, is taken back. */
+/* Lent mounts are detached once `at`, the lowest of them, is taken back. */
 fallible mounts_lend(int mount, const char *at);
 void mounts_take_back(const char *at);
 
-/* What a sandbox has in memory, as four mounts of one file system: each more would cost every
- * memory group of the machine (see cg.h). */
+/* A sandbox's files in memory, as four mounts of one file system: each further file system would
+ * cost every memory group of the machine (see cg.h). */
 struct mounts_memory {
     int dev;  /* null zero full random urandom tty, links, empty pts and shm; read-only */
     int shm;  /* 64 MB, for every user */
     int none; /* an empty directory: dev's pts, before anything is mounted there; read-only */
-    int null; /* dev's null once more: a shared one could be locked, or watched for who opens it */
+    int null; /* dev's null once more: a shared one could be locked, or watched to see which program
+               * opens it */
 };
 /* It stays mounted at `at`, below whatever comes there next. An ordinary user may make no nodes:
  * dev is then sealed by mounts_user_dev(), which binds the host's, and null is the host's. */

@@ -22,7 +22,7 @@
 #include "host/launcher/start.h"
 #include "host/tree/tree.h"
 
-/* Where pid 1 finds what it is given. */
+/* The descriptor numbers of pid 1. */
 enum { AT_LOG = 1, AT_LISTEN = 3, AT_TUNNEL, AT_CONTROL, AT_READY, AT_OOM, AT_MEMORY, AT_END };
 
 #define PID1_ARGS 16

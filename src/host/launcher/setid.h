@@ -7,5 +7,6 @@
 
 #include "base/err.h"
 
-/* Of regular files below source (O_PATH; or that file itself) that changed since then. */
+/* Takes set-id bits off regular files below source (O_PATH; or that file itself) that changed
+ * since. */
 fallible setid_strip(int source, uint64_t since_wall_ns);

@@ -8,5 +8,5 @@
 
 #include <stdbool.h>
 
-/* Of this process, and of its children and later threads if so wanted. */
+/* Applies to this process, and to its children and later threads if so wanted. */
 void slice_short(bool children_too);

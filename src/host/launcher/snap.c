@@ -147,7 +147,7 @@ void launcher_snap_cut(struct launcher_job *j)
 
 /* --- taking one --- */
 
-/* What it changed in the host's own directories would be missing from it, without a word. */
+/* Refuses a sandbox with host directories it may write: their changes would be missing silently. */
 static fallible check_mounts(int box)
 {
     struct record r;
@@ -184,7 +184,7 @@ fallible launcher_job_disk(const struct launcher_job *j, int *ret_disk)
     return disk_open(&j->launcher->host, NATIVE_DISK_LOOP, j->dir, 0, -1, ret_disk);
 }
 
-/* What is in an image of its own is copied too: layers of the store are in one file system. */
+/* Files in an image of its own are copied too: layers of the store are in one file system. */
 static fallible run_copy_disk(struct launcher_job *j)
 {
     own_fd disk = -1;
@@ -343,8 +343,8 @@ fallible launcher_stand(const struct launcher *l, const struct native_request *r
     return e;
 }
 
-/* Of the host's system, and made before /usr was joined to the root's overlay, or of a snapshot
- * that was. */
+/* A sandbox of the host's system made before /usr was joined to the root's overlay, or of a
+ * snapshot made before. */
 static bool has_own_usr(const struct launcher *l, int box)
 {
     const struct launcher_policy *p = l->policy;

@@ -24,7 +24,7 @@ fallible launcher_add_layers(const struct launcher *l, const struct native_reque
 bool launcher_stands(const struct launcher *l, const char *id);
 void launcher_sweep_layers(struct launcher *l); /* by a child: those that no sandbox stands on */
 
-/* Of one that has ended: its files are as when it began, or the snapshot's. */
+/* Gives a sandbox that has ended the files of its beginning, or of the snapshot. */
 fallible launcher_rollback(struct launcher *l, struct launcher_box *b,
                            const struct native_request *r, bool *ret_later);
 

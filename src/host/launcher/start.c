@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* start.c — a sandbox between the order to its spare process and the exec of its pid 1.
  *
- * That takes the spare a millisecond, on a busy machine many, and the launcher does other requests
- * meanwhile. A request for this very sandbox waits for it. */
+ * That takes the spare process a millisecond, on a busy machine many, and the launcher does other
+ * requests meanwhile. A request for this very sandbox waits for it. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -102,7 +102,8 @@ void launcher_start_watch(struct launcher *l, struct launcher_box *b,
         start_finish(st, BOX_WAIT_MS);
         return;
     }
-    /* What this turn took so far is not the child's: it may have been the machine's layers. */
+    /* The time this turn took so far is not the child's: it may have gone into the machine's
+     * layers. */
     uint64_t spent_ns = clock_mono_ns(&clock_system) - loop_now_ns(l->loop);
     loop_timer_start(l->loop, &st->deadline, BOX_WAIT_MS + spent_ns / NS_PER_MS, on_deadline);
 }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* adopt.c — a new server: the rows of the one before are joined with what lives.
+/* adopt.c — a new server: the rows of the server before are joined with the living sandboxes.
  *
- * A runtime that has both goes on, on the same port. A row that was acknowledged and has no process
- * yet is started; one whose process is gone is stopped. A sandbox without a row is ended.
- */
+ * A runtime that has both goes on, on the same port. An acknowledged row that never had a process
+ * is started; one whose process is gone is stopped. A sandbox without a row is ended. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,7 +16,7 @@
 
 #define SPEC_BYTES   (16u << 20)
 #define UNKNOWN_MOST 8    /* ended at a time */
-#define FAR_MS       2000 /* that another machine is waited for before anybody is answered */
+#define FAR_MS       2000 /* the longest wait for another machine before any client is answered */
 
 struct unknown { /* a sandbox without a row */
     struct manager *m;
@@ -130,7 +129,7 @@ static bool is_known(const void *arg, const char *id)
     return r && r->status.now != RUNTIME_STOPPED;
 }
 
-/* What a sandbox says is still read if it lives, or is to be started. A server may have been killed
+/* The log is still read if the sandbox lives, or is to be started. A server may have been killed
  * before it wrote down the end of one that is gone. */
 static bool may_say_more(const void *arg, const char *id)
 {
@@ -311,7 +310,7 @@ bool adopt_answered(struct runtime *r, const struct err *e)
         is_gone(r, "its sandbox was gone when the server started");
         return true;
     }
-    r->lived = !is_unborn(r); /* as far as anybody knows */
+    r->lived = !is_unborn(r); /* as far as is known */
     if (!r->lived) {          /* acknowledged, and not bound */
         r->start.warm = r->sbx->state.now == SBX_WARM;
         runtime_enter(r, RUNTIME_STARTING, NULL);

@@ -20,7 +20,7 @@ struct runtime_api {
     struct builds *builds;
     struct http_client *client;
     char domain[PROXY_DOMAIN_MAX + 8]; /* with the port clients come by, if they must say it */
-    struct part_answer begun, ended;   /* to whoever waits for it */
+    struct part_answer begun, ended;   /* to the caller that waits for it */
 };
 
 #define RUNTIME_ROUTES 14

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* await.c — a runtime whose image is being built: it is told as starting at once, has its row, port
- * and key, and its sandbox is made when the image is there.
+/* await.c — a runtime whose image is being built. Its start is answered at once, and it has its
+ * row, port and key; its sandbox is made when the image is there.
  *
- * No operation of it is under way meanwhile, so that it can be stopped. A row that waits is like
- * any other that was acknowledged and never begun: the next server looks for the image once. */
+ * No operation of it runs meanwhile, so it can be stopped. Its row is like any acknowledged row
+ * that never began: the next server looks for the image once. */
 #include <stdlib.h>
 
 #include "base/mem.h"

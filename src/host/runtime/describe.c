@@ -17,8 +17,8 @@ static const char *describe_scheme(const struct manager_config *c)
     return str_starts(c->base_url, STR("https://")) ? "https" : "http";
 }
 
-/* With its id as a path, by which clients find out where VS Code and the workers are: below it. Of
- * a bare address they would make "vscode-127.0.0.1". Its listener answers without it too. */
+/* The url has the id as a path: clients find VS Code and the workers below it. From a bare address
+ * they would make "vscode-127.0.0.1". The listener answers without the id too. */
 struct str runtime_url(const struct runtime *r, struct arena *a)
 {
     const struct manager_config *c = &r->manager->config;

@@ -90,7 +90,7 @@ void runtime_set_hooks(struct runtime *r)
 
 /* --- where it is --- */
 
-/* Where the proxy finds it: its server, or the port of the command that was run as given. */
+/* Gives the proxy the ports that the other server publishes for it. */
 static void set_far_ports(struct runtime *r)
 {
     static const uint16_t ports[] = {RUNTIME_WORKER, RUNTIME_WORKER + 1, RUNTIME_VSCODE};

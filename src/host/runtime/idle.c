@@ -47,7 +47,7 @@ static uint64_t pause_after_ms(const struct runtime *r)
     return can_pause(r) ? r->manager->config.pause_after_ms : 0;
 }
 
-/* Until its processes end and its files stay; 0: never, or nobody keeps them. */
+/* Until its processes end and its files stay; 0: never, or the backend keeps no files. */
 static uint64_t stop_after_ms(const struct runtime *r)
 {
     const struct manager_config *c = &r->manager->config;
@@ -78,7 +78,7 @@ static uint64_t allowed_ms(const struct runtime *r)
     return 0;
 }
 
-/* What is due next. */
+/* The operation that is due next. */
 static enum runtime_op idle_due(const struct runtime *r)
 {
     uint64_t allowed = allowed_ms(r);

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* inner.h — the manager and its tenants, as the files of runtime/ see them; nobody else includes
- * it.
- */
+/* inner.h — the manager and its tenants, for the files of runtime/, included by no other. */
 #pragma once
 
 #include "base/buf.h"
@@ -25,7 +23,7 @@ struct tenant {
     struct list line;    /* its starts in line */
     struct list in_turn; /* among the tenants that have some */
     unsigned live;       /* not stopped */
-    unsigned looking;    /* of its runtimes whose changes are being looked at */
+    unsigned looking;    /* of its runtimes whose changes are being read */
     uint32_t parked;     /* requests that wait for one of them; the proxy counts */
 };
 
@@ -87,8 +85,8 @@ void adopting_free(struct manager *m); /* adopt.c: of one that ends amid it */
 struct runtime *runtime_new(struct manager *m, struct tenant *t, const char *id,
                             enum runtime_status status);
 void runtime_free(struct runtime *r); /* of one that was never added */
-/* Moves its status. Counts, the proxy, those who wait for a start, an event that says why, and the
- * row follow. why NULL: no event; and no row, if it has this status already. */
+/* Moves its status. Counts, the proxy, requests that wait for a start, an event with the reason,
+ * and the row follow. why NULL: no event; and no row, if it has this status already. */
 void runtime_enter(struct runtime *r, enum runtime_status status, const char *why);
 void runtime_fail(struct runtime *r, const struct err *e); /* it is in error, and why */
 void runtime_tell_proxy(struct runtime *r);

@@ -316,7 +316,7 @@ static enum manager_at_exit at_exit(const struct manager *m)
     return m->config.driver->backend->survivors ? m->config.at_exit : AT_EXIT_DELETE;
 }
 
-/* What its end is at the end of the server; RUNTIME_NO_OP: it stays as it is. */
+/* What happens to it when the server ends; RUNTIME_NO_OP: it stays as it is. */
 static enum runtime_op end_of(const struct runtime *r)
 {
     enum manager_at_exit how = at_exit(r->manager);

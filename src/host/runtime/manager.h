@@ -30,7 +30,7 @@ struct store;
 struct wire_start;
 struct wire_wants;
 
-/* What becomes of those that run when the server ends. */
+/* What happens to running runtimes when the server ends. */
 enum manager_at_exit { AT_EXIT_HALT, AT_EXIT_KEEP, AT_EXIT_DELETE };
 
 struct manager_left { /* what the end of a server leaves */
@@ -77,7 +77,7 @@ void manager_adopt(struct manager *m, void (*done)(void *arg, struct err *e), vo
 void manager_reconfigure(struct manager *m, const struct manager_config *config);
 /* Does with what runs as at_exit says, and ends what is warm. */
 void manager_shutdown(struct manager *m, void (*done)(void *arg), void *arg);
-/* What is there after that, or when nobody waited for it. */
+/* The runtimes that are left after that, or without that wait. */
 void manager_count_left(const struct manager *m, struct manager_left *ret);
 /* Before the loop's end, and after the store's: starts that wait are answered. */
 void manager_answer_starts(struct manager *m);
@@ -95,10 +95,10 @@ struct start_place { /* of a start, in line if it must wait; the caller's until 
 /* An error returned: nothing was begun, the line or the machine is full. Otherwise ask->done comes,
  * once, later. A start of a session that has a runtime gives that one. */
 fallible manager_start(struct manager *m, struct start_place *p);
-/* Nobody waits for it any more: if it is still in line it loses its place, and ask->done comes. Its
- * link was made by list_init(). */
+/* The caller stops waiting. A start still in line loses its place, and ask->done comes. Its link
+ * was made by list_init(). */
 void manager_start_give_up(struct manager *m, struct start_place *p);
-/* NULL: no such, or another tenant's. key NULL: of anybody. */
+/* NULL: no such, or another tenant's. key NULL: of any tenant. */
 struct runtime *manager_find_id(const struct manager *m, const struct key *key, struct str id);
 struct runtime *manager_find_session(const struct manager *m, const struct key *key,
                                      struct str session_id);
@@ -119,7 +119,7 @@ bool spec_image_is_host(struct str image);
 /* May the key have this in a sandbox here? ERR_UNPROCESSABLE and ERR_FORBIDDEN name the field. */
 fallible manager_check_wants(const struct manager *m, const struct key *key,
                              const struct wire_wants *wants);
-/* May the key have the changes of this runtime put into the directories it works on? Its own scopes
- * and the settings of now count, whoever started it. */
+/* May the key have this runtime's changes put into the host's directories? Its own scopes and the
+ * settings of now count, whichever key started it. */
 fallible manager_check_apply(const struct runtime *r, const struct key *key,
                              const struct json *paths); /* plain ones; NULL: everything */

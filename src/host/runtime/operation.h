@@ -102,7 +102,7 @@ fallible operation_try(struct runtime *r, struct runtime_ask *ask, bool *ret_beg
 bool operation_is_so(const struct runtime *r, enum runtime_op kind);
 void runtime_clear(struct runtime *r); /* the files of one that is removed go, behind everybody */
 
-/* What the proxy is told while the backend works; 0: what the status says. */
+/* The state the proxy gets while the backend works; 0: the status decides. */
 enum proxy_state operation_proxy(const struct runtime *r);
 bool operation_awaits_row(const struct runtime *r); /* it is over when its row is on disk */
 bool operation_tells_end(const struct runtime *r); /* should the sandbox end now, its answer does */

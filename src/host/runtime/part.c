@@ -285,7 +285,7 @@ static void put_count(struct buf *line, unsigned count, const char *what)
                  what);
 }
 
-/* To whoever ended the server: what is left, and the command that goes on from it. */
+/* Tells the person that ended the server what is left, and the command that goes on from it. */
 static void say_what_is_left(const struct runtime_api *api)
 {
     const struct server_config *config = api->host->config;

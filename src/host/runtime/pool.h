@@ -35,7 +35,7 @@ enum pool_miss {
 };
 extern const char *const pool_miss_words[POOL_MISSES];
 extern const char *const pool_miss_names[POOL_MISSES]; /* the same as one word each */
-/* Of starts whose image no pool has. */
+/* Starts of images that have no pool. */
 const uint64_t *pool_misses_of_none(const struct manager *m);
 
 struct pool_config {
@@ -57,6 +57,6 @@ fallible pool_set(struct manager *m, const struct pool_config *config);
 /* False: there is none of this name. Its sandboxes are ended. */
 bool pool_remove(struct manager *m, struct str name);
 void pool_each(struct manager *m, void (*fn)(void *arg, const struct pool_info *info), void *arg);
-/* Of the pools that come and go by themselves, of images started again and again; which images
- * those are is no tenant's business. Counts have those in them that are gone. */
+/* The sum of the pools made for images started again and again. Which images those are is no
+ * tenant's business. Pools that are gone count too. */
 void pool_sum_recent(struct manager *m, struct pool_info *ret);

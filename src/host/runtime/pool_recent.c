@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* pool_recent.c — pools of images that are started again and again, though no setting names them.
  *
- * The second start of an image within server.warm_recent_for makes one; one that nobody used for so
- * long goes. There are few: a newcomer takes the place of the one that was not used for longest,
- * and only if it comes more often than that, so that five images in turn do not cost each other
- * their warm sandboxes. */
+ * The second start of an image within server.warm_recent_for makes a pool; a pool unused for that
+ * long goes. There are few: a new one takes the place of the one unused for longest, if its image
+ * comes more often.
+ *
+ * So five images in turn do not cost each other their warm sandboxes. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* row.c — a runtime's row. What a client asked for is kept as it was asked. */
+/* row.c — a runtime's row. A client's request is stored as it came. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

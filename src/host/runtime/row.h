@@ -8,7 +8,7 @@
 void row_insert(struct runtime *r, const struct wire_start *start, store_done *done);
 void row_update(struct runtime *r, store_done *done); /* status, detail, restarts; done NULL */
 void row_set_port(struct runtime *r);
-/* That clients show, and those from before. */
+/* Stores the key that clients send, and the earlier ones. */
 void row_set_key(struct runtime *r, const char *key, const char old[2][RUNTIME_KEY_LEN + 1],
                  store_done *done);
 void row_forget_old_keys(struct runtime *r);
@@ -17,5 +17,5 @@ void row_set_config(const struct runtime *r, const struct json *config); /* of i
 /* All rows, in the order of their starts; row is for row_spec(). */
 typedef void row_fn(struct manager *m, struct runtime *r, const struct store_value *row);
 void row_load(struct manager *m, row_fn *fn, store_done *done); /* whose arg is m */
-/* What it was started with; it lies in the arena. */
+/* The request it was started with; it lies in the arena. */
 fallible row_spec(const struct store_value *row, struct arena *a, struct wire_start *ret);

@@ -42,7 +42,7 @@ enum runtime_status {
 enum runtime_launch { RUNTIME_COLD, RUNTIME_WARM, RUNTIME_FORK, RUNTIME_AGAIN, RUNTIME_LAUNCHES };
 extern const char *const runtime_launch_names[]; /* as metrics and the wire have them */
 
-/* Where the time of a start went; nanoseconds. The sandbox's own phases follow in this order. */
+/* The phases of a start; nanoseconds. The sandbox's own phases follow in this order. */
 enum runtime_phase {
     RUNTIME_PHASE_QUEUE, /* until the launcher was asked */
     RUNTIME_PHASE_CLAIM, /* of a warm one; 0: it was not warm */
@@ -142,7 +142,7 @@ struct runtime {
 
 /* Soon r->sbx->usage is of now, if it runs and nothing else is done to it. */
 void runtime_measure(struct runtime *r);
-/* What it has: limits of its own or of its factor; 0: none. */
+/* Its limits, its own or of its factor; 0: none. */
 fallible runtime_wants(const struct runtime *r, struct arena *a, struct wire_wants *ret);
 /* The object of the wire; its text is in the arena or in r. */
 fallible runtime_describe(const struct runtime *r, struct arena *a, struct wire_runtime *ret);
@@ -151,8 +151,8 @@ struct str runtime_last_words(const struct runtime *r, struct arena *a);
 const char *runtime_key_name(const struct runtime *r);
 /* Paused, and without a process: a resume starts it again. */
 bool runtime_is_halted(const struct runtime *r);
-/* What it was started with, read from its row into the arena, which must live as long; the runtime
- * may be gone when that is done. */
+/* The request it was started with, read from its row into the arena, which must live as long. The
+ * runtime may be gone when that is done. */
 typedef void runtime_spec_done(void *arg, struct wire_start *start, struct err *e);
 void runtime_read_spec(const struct runtime *r, struct arena *a, runtime_spec_done *done,
                        void *arg);

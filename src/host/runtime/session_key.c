@@ -26,7 +26,7 @@ static bool is_client_of(const struct runtime *r, struct http_req *req)
     if (!key || strcmp(key_tenant(key), r->tenant->name) != 0)
         return false;
     struct err *e = keys_check(keys, req, KEY_RUNTIME, &key);
-    err_free(e); /* it is answered by the sandbox, as any other whose key does not open */
+    err_free(e); /* the sandbox answers it, as any other wrong key */
     return !e;
 }
 
@@ -95,7 +95,7 @@ static void key_take(struct runtime *r, const struct err *e)
         row_set_key(r, r->keys.session, r->keys.old, NULL);
 }
 
-/* Who asked may have a key that was changed, or an error, and not the old key as if it were new. */
+/* The client may get a changed key, or an error, but never the old key as if it were new. */
 static void on_key_written(void *arg, struct err *e)
 {
     struct runtime *r = arg;

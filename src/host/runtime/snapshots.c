@@ -346,7 +346,7 @@ fallible manager_snapshot(struct runtime *r, struct str name, struct runtime_ask
     return NULL;
 }
 
-/* Of an ask that is not begun after all. */
+/* For a request that does not begin after all. */
 void runtime_drop_snapshot(struct runtime_ask *ask)
 {
     struct snapshot *s = take(&ask->snapshot);

@@ -36,7 +36,7 @@ fallible manager_snapshot(struct runtime *r, struct str name, struct runtime_ask
 #define SNAPSHOT_HIDDEN ":"
 void manager_freeze(struct runtime *r, struct str name, struct runtime_ask *ask);
 void manager_drop_frozen(struct snapshot *s); /* when they have been asked for */
-/* NULL: no such, or another tenant's. key NULL: of anybody. */
+/* NULL: no such, or another tenant's. key NULL: of any tenant. */
 struct snapshot *manager_find_snapshot(const struct manager *m, const struct key *key,
                                        struct str name);
 bool manager_has_snapshot(const struct manager *m, struct str id); /* by the backend's name */

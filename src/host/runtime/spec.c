@@ -249,7 +249,7 @@ static void add_note(struct spec *s, const char *text)
     s->note = s->note ? arena_printf(&s->arena, "%s; %s", s->note, text).p : text;
 }
 
-/* What was asked for and is not so; clients read it in status_detail. */
+/* Wants that are not fulfilled; clients read them in status_detail. */
 static void add_notes(const struct runtime *r, const struct wire_start *start, struct spec *s)
 {
     bool ours = s->sbx.face != SBX_FACE_COMMAND; /* our server answers */

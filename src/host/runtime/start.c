@@ -28,7 +28,7 @@ static uint32_t us_since(const struct runtime *r, uint64_t ns)
 
 /* --- 1: is its image here? --- */
 
-/* What the image says of itself. */
+/* The configuration of the image. */
 static fallible take_config(struct asking *a, struct str record)
 {
     struct json *tree;
@@ -313,7 +313,7 @@ static void on_first(struct proxy_target *t, uint64_t ns)
     runtime_note_running(r);
 }
 
-/* The first command may come as soon as anybody knows of it, and waits then. */
+/* The first command may come as soon as the address is known, and then waits. */
 static void ask_backend(struct runtime *r)
 {
     r->manager->starting++;
@@ -554,8 +554,8 @@ void runtime_claim_over(struct runtime *r)
         pool_claims_over(r->manager);
 }
 
-/* The pool is filled up behind whoever was waiting, and not beside what the sandbox has to do
- * before it listens; one that hangs is not waited for. */
+/* The pool is filled up after the waiting requests, and not beside the start of the sandbox. A
+ * sandbox that hangs is not waited for. */
 void start_end(struct runtime *r)
 {
     r->start.warm = false;

@@ -14,7 +14,7 @@ void spec_done(struct spec *s);
 #define SPEC_IMAGE 256
 /* The backend's name of an image; ERR_UNPROCESSABLE: there is none. */
 fallible spec_image(struct str image, char ret_known[SPEC_IMAGE]);
-/* What the sandbox is told. */
+/* The spec that the sandbox gets. */
 fallible spec_make(const struct runtime *r, const struct wire_start *start, const char *image,
                    struct spec *ret);
 

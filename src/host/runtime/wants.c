@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* wants.c — limits, host name and mounts of one runtime: what may be asked for here, and by whom.
+/* wants.c — limits, host name and mounts of one runtime: which are allowed here, and for which key.
  *
- * The launcher holds the same against its own policy; here it is refused in the caller's words, and
- * by key, which the launcher knows nothing of. */
+ * The launcher checks the same against its own policy. Here it is refused in the client's words,
+ * and by key, which the launcher does not know. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,8 +49,8 @@ fallible wants_read(struct arena *a, struct str text, const struct wire_wants **
 
 /* --- what may be asked for --- */
 
-/* No more than the largest resource_factor gives, and than the machine has. machine 0: who knows.
- * unit: of what people write. */
+/* At most what the largest resource_factor gives, and what the machine has. machine 0: unknown.
+ * unit: the unit that people write. */
 static fallible check_limit(const char *field, uint64_t asked, uint64_t one, uint64_t machine,
                             unsigned unit, bool enforced)
 {
@@ -200,7 +200,7 @@ fallible manager_check_wants(const struct manager *m, const struct key *key,
     return check_mounts(m, key, wants);
 }
 
-/* Whoever resumes it, and be it an administrator: it stays the sandbox of its key. */
+/* It stays the sandbox of its key, even if an administrator resumes it. */
 fallible runtime_check_mounts(const struct runtime *r)
 {
     const struct keys *keys = r->manager->config.keys;
@@ -252,7 +252,7 @@ static bool is_asked_for(const struct json *paths, struct str target)
     return !paths;
 }
 
-/* The launcher knows what is granted to anybody; what is granted to this key, only we. */
+/* The launcher knows what every key may do; only we know what this key may. */
 fallible manager_check_apply(const struct runtime *r, const struct key *key,
                              const struct json *paths)
 {

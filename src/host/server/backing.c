@@ -25,7 +25,7 @@
 struct backing_settings {
     struct str name;
     uint64_t most_waiting;  /* requests that wait for it */
-    uint64_t launcher_wait; /* ms, for one that answers nobody */
+    uint64_t launcher_wait; /* ms, for a launcher that does not answer */
 };
 
 static const struct cfg_row rows[] = {

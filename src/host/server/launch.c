@@ -62,7 +62,7 @@ unsigned launch_most(const struct settings *s)
     return (unsigned)own_settings(s)->most;
 }
 
-/* What the machine can do. A limit that it cannot enforce is logged and left out. */
+/* Looks at what the machine can do. A limit that it cannot enforce is logged and left out. */
 static void launch_look(struct launch *l, const struct layout *where, const struct settings *s)
 {
     const struct launch_settings *r = own_settings(s);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* layout.h — the directories of a server, below its state directory.
  *
- *   STATE          0711 when root started it: the server, who is not root, passes through
+ *   STATE          0711 when root started it: the server, which is not root, passes through
  *   STATE/server   the server's own, 0700: rows (croft.db), lock, api.sock; build: contexts of
  *                  builds, which sandboxes may mount for reading
  *   STATE/sock     root's: where sandboxes and the launcher listen; the sockets are the server's

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* inner.h — shared by the files of this folder: the store of frozen layers.
  *
- * A stack is written as a link whose text names its layers, topmost first. Beside a sandbox's upper
- * layer such a note says what is below it. */
+ * A stack is written as a link whose text names its layers, topmost first. Such a link beside a
+ * sandbox's upper layer names the layers below it. */
 #pragma once
 
 #include <fcntl.h>

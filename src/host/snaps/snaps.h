@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/* snaps.h — snapshots of a sandbox's copy of a directory, and what forks start from.
+/* snaps.h — snapshots of a sandbox's copy of a directory, from which forks start.
  *
  * A snapshot is a list of frozen layers over the directory. The upper layer of a stopped sandbox is
  * renamed and never written again; the sandbox goes on with an empty one above it. That costs the
- * same for any size. A sandbox that runs is paused, and its upper layer, only what it changed, is
- * copied.
+ * same for any size.
  *
- * Layers are shared by all that stand on them: state/snap/layers has them, state/snap/NAME.json
- * says which a snapshot is. */
+ * A sandbox that runs is paused, and its upper layer, which holds only its changes, is copied.
+ *
+ * Sandboxes and snapshots share layers: state/snap/layers has them, state/snap/NAME.json lists
+ * those of a snapshot. */
 #pragma once
 
 #include <stdbool.h>
@@ -32,8 +33,8 @@ struct snap {
     uint64_t since_ns; /* when the changes of the lowest began; 0: when that layer was made */
 };
 
-/* Of mount n of the sandbox whose directory is box. name must be new. copy: the sandbox exists
- * still and is paused. Texts of the result live in a. */
+/* Takes one of mount n of the sandbox with the directory box. name must be new. copy: the sandbox
+ * still exists and is paused. Texts of the result live in a. */
 fallible snaps_take(int state, int box, unsigned n, const char *name, bool copy, struct arena *a,
                     struct snap *ret);
 /* Makes one layer of a stack that has grown long, for the snapshot and the stopped sandbox it was

@@ -24,7 +24,7 @@
 
 /* --- names --- */
 
-/* What launchers call upper layers: "u", "upper", "upper-usr", and "m0u" of a mount. */
+/* The names of upper layers: "u", "upper", "upper-usr", and "m0u" of a mount. */
 bool whole_is_upper(const char *name)
 {
     size_t n = strlen(name);
@@ -35,7 +35,7 @@ bool whole_is_upper(const char *name)
            (n == 3 && name[0] == 'm' && name[2] == 'u');
 }
 
-/* Of a mount it is the one that snaps.h writes. */
+/* For a mount, the note that snaps.h writes. */
 void whole_note_of(const char *upper, char out[SNAPS_NOTE])
 {
     if (upper[0] == 'm')
@@ -339,7 +339,7 @@ fallible whole_check_fits(int whole, struct rootfs *fs)
 
 /* --- keeping stacks short --- */
 
-/* What a part was before it was flattened. */
+/* The name of the layers a part had before it was flattened. */
 static void was_of(const char *upper, char out[SNAPS_NOTE])
 {
     snprintf(out, SNAPS_NOTE, "%s.was", upper);

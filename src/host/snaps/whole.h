@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* whole.h — snapshots of a whole sandbox: every upper layer it has, its root file system's too.
  *
- * state/snap/whole/NAME holds one link for each upper, which names its frozen layers, and the
- * sandbox's record. The layers are in the store that snaps.h has, and are swept with it. What the
- * sandbox saw of the host's own directories is not in it. */
+ * state/snap/whole/NAME holds the sandbox's record, and one link for each upper layer, which names
+ * its frozen layers. These are in the store of snaps.h, and are swept with it. The host's own
+ * directories are not in a snapshot. */
 #pragma once
 
 #include <stdbool.h>
@@ -17,9 +17,10 @@
 
 /* ERR_CONFLICT: the name is taken. */
 fallible whole_check_new(int state, const char *name);
-/* Of the sandbox with the directory box, which must not write meanwhile; uppers: where its upper
- * layers are, mostly box. copy: they are copied, for it exists still, or they are elsewhere. Else
- * they are frozen in place, which costs the same for any size. ret_taken may be NULL. */
+/* Takes one of the sandbox with the directory box, which must not write meanwhile. uppers: where
+ * its upper layers are, mostly box. copy: copies them, if it still exists or they are elsewhere.
+ *
+ * Otherwise they are frozen in place, which costs the same for any size. ret_taken may be NULL. */
 struct whole_taken {
     size_t deepest; /* layers of its tallest stack */
     uint64_t copied_bytes;
@@ -48,13 +49,12 @@ fallible whole_restand(int state, const char *name, int box);
 fallible whole_remove(int state, const char *name);
 /* Names one after the other, each with its NUL, in no order. */
 fallible whole_list(int state, struct buf *names, size_t *ret_count);
-/* Of a sandbox that must not run: its upper layers are empty again, above the snapshot's layers, or
- * above none (name NULL). Cut short, it is done again: box/WHOLE_RESET is there until it is done.
- */
+/* Gives a sandbox that does not run empty upper layers again, above the snapshot's layers, or above
+ * none (name NULL). If cut short, it is done again: box/WHOLE_RESET is there until it is done. */
 #define WHOLE_RESET "reset"
 fallible whole_reset(int state, int box, const char *name);
-/* What a snapshot that was cut short left, and layers that nothing stands on. None is taken
- * meanwhile. */
+/* Removes what a snapshot that was cut short left, and layers without users. No snapshot may be
+ * taken meanwhile. */
 fallible whole_sweep(int state);
 
 /* --- for snaps.c: every layer a snapshot or a sandbox stands on --- */

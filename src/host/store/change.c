@@ -25,7 +25,7 @@ static fallible change_insert(struct store_conn *c, const struct store_change *c
     return store_conn_run(c, v, ch->count + 1);
 }
 
-/* Of a row that is there, and is as expected; else nothing is changed. */
+/* Changes a row that exists and is as expected; otherwise nothing. */
 static fallible change_row(struct store_conn *c, const struct store_change *ch)
 {
     struct store_value v[STORE_COLUMNS + 2] = {ch->key};

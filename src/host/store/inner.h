@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* inner.h — what the files of store/ share; nobody else includes it. */
+/* inner.h — shared by the files of store/, included by no other. */
 #pragma once
 
 #include <pthread.h>
@@ -88,7 +88,7 @@ struct store {
     pthread_cond_t finish;
 };
 
-/* What SQLite's code means for us, with the file and a remedy. */
+/* The error for SQLite's code, with the file and a remedy. */
 fallible store_err(sqlite3 *db, const char *path, int rc);
 fallible store_exec(sqlite3 *db, const char *path, const char *sql);
 /* Ours, and not of a newer croft? Reads only. */

@@ -18,7 +18,7 @@ static fallible store_part_open(struct host *h, void **ret_state)
     return NULL;
 }
 
-/* What waits is told: runtimes, keys, and through them clients. */
+/* Tells all callers that wait: runtimes, keys, and through them clients. */
 static void store_settle(void *store)
 {
     store_close(store);

@@ -102,9 +102,9 @@ static const char *const steps[] = {
     "ALTER TABLE runtimes ADD COLUMN image_config TEXT;",
     /* 7: the key whose runtimes it sees; NULL: it sees its own */
     "ALTER TABLE api_keys ADD COLUMN tenant TEXT;",
-    /* 8: rows lie in the order of their starts, not of their random ids: a new one is a page to
-     * write instead of the four to six of a tree that is balanced anew. What nobody read is gone.
-     */
+    /* 8: rows lie in the order of their starts, not of their random ids. A new one then writes one
+     * page instead of the four to six of a tree that is balanced anew. Unread columns are
+     * dropped. */
     "CREATE TABLE started ("
     " seq INTEGER PRIMARY KEY," /* the manager's number of it, by which it is changed */
     " id TEXT NOT NULL,"

@@ -95,9 +95,11 @@ struct store *store_of(const struct host *h);
 
 /* --- changes --- */
 
-/* e is the callee's; NULL: durable. ERR_BUSY: no room in the queue or on the disk, or another
- * process held the file; the same change may be tried again. ERR_CONFLICT: it is against a unique
- * key, or not what was expected; ERR_NOT_FOUND: no such row. Of a read: all rows were given. */
+/* e is the callee's; NULL: durable, or for a read: all rows were given. ERR_CONFLICT: it breaks a
+ * unique key, or the row is not as expected. ERR_NOT_FOUND: no such row.
+ *
+ * ERR_BUSY: no room in the queue or on the disk, or another process held the file; the same change
+ * may be tried again. */
 typedef void store_done(void *arg, struct err *e);
 
 struct store_field {

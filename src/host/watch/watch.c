@@ -42,7 +42,7 @@ static bool was_denied(int status)
     return status == 401 || status == 403 || status == 404 || status == 429;
 }
 
-/* The key alone says who asked. A record without a key is for administrators. */
+/* Only the key says which client asked. A record without a key is for administrators. */
 static void watch_audit(const struct watch *w, const struct http_req *req, int status)
 {
     char action[32], text[16];

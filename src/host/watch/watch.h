@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* watch.h — metrics and the journal of a server, and the audit of who asked for what. The part
+/* watch.h — metrics and the journal of a server, and the audit of requests by key. The part
  * "watch". */
 #pragma once
 

@@ -2,8 +2,10 @@
 /* reuse.h — parts of a sandbox that the next one is made of, see slot.c and layers.c.
  *
  * A part is put here and taken once. There is room for REUSE_MOST: the oldest one goes for the
- * next. A part that nobody took for REUSE_AGE_MS goes too. All of it is off where a box_host has no
- * struct reuse; without any, every sandbox is made anew and nothing else changes. */
+ * next. A part not taken for REUSE_AGE_MS goes too.
+ *
+ * A box_host without struct reuse reuses nothing: every sandbox is made anew, with no other
+ * change. */
 #pragma once
 
 #include <stdbool.h>
