@@ -15,7 +15,7 @@ CLI_COMMAND(action_server) = {
     .usage = "PORT|ADDRESS [OPTION ...]",
     .help = "Serves /execute_action and its relatives as croft-guest does inside a sandbox.\n"
             "Here nothing is isolated: commands run as you, in the working directory. Root can\n"
-            "name another user with --username, who is made if missing and gets that directory.\n"
+            "name another user with --username: it is made if missing and gets that directory.\n"
             "Without SESSION_API_KEY in the environment it listens on loopback only.\n"
             "\n" EXEC_OPTIONS,
     .run = action_server_run,

@@ -77,7 +77,7 @@ CLI_COMMAND(backends) = {
     .group = CLI_HERE,
     .summary = "list the ways to run a sandbox and what each can do",
     .usage = "[--json]",
-    .help = "What a backend lacks on this machine is told by 'croft doctor'.\n",
+    .help = "'croft doctor' tells what a backend lacks on this machine.\n",
     .options = {rows, ARRAY_LEN(rows), NULL},
     .run = backends_run,
 };

@@ -33,16 +33,15 @@ static const struct cfg_row rows[] = {
     CFG_BOOL(changes_options, json, "json", false, "Print a JSON object; with --list an array."),
 };
 static const struct cfg_row apply_rows[] = {
-    CFG_BOOL(
-        changes_options, force, "force", false,
-        "Also what changed in the directory meanwhile, and when another directory has its name "
-        "now: the sandbox's version wins."),
+    CFG_BOOL(changes_options, force, "force", false,
+             "Apply conflicts too, and apply when another directory has the name now: the "
+             "sandbox's version wins."),
     CFG_BOOL(changes_options, json, "json", false, "Print a JSON object."),
 };
 
 static const struct cfg_row rollback_rows[] = {
     CFG_STR(changes_options, to, "to", NULL,
-            "Of a server's sandbox: back to this snapshot, not to its beginning."),
+            "For a server's sandbox: go back to this snapshot, not to the beginning."),
     CFG_BOOL(changes_options, json, "json", false, "Print a JSON object."),
 };
 

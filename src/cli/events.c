@@ -16,9 +16,9 @@
 
 static const struct cfg_row rows[] = {
     CFG_STR(events_follow, since, "since", NULL,
-            "Of follow: after the event of this number; 0: all that is kept; default: now."),
-    CFG_STR(events_follow, kind, "kind", NULL, "Of follow: only status, or only audit."),
-    CFG_BOOL(events_follow, json, "json", false, "Print JSON; of follow, an object a line."),
+            "For follow: begin after the event of this number; 0: the oldest; default: now."),
+    CFG_STR(events_follow, kind, "kind", NULL, "For follow: only status, or only audit."),
+    CFG_BOOL(events_follow, json, "json", false, "Print JSON; for follow, an object a line."),
 };
 
 static const char *events_advice(const struct event_verdict *v)
@@ -221,7 +221,7 @@ CLI_COMMAND(events) = {
     .help =
         "follow prints a line for each change of a sandbox's state and each request that\n"
         "changed something, from now on or from --since on: those of one's own key, of all\n"
-        "keys for who administers.\n"
+        "keys for a key with the scope admin.\n"
         "\n"
         "verify walks the log from its first record: lengths, ids, the chain of SHA-256\n"
         "hashes, and the index FILE.idx beside it. Of a server's journal\n"

@@ -30,11 +30,11 @@ enum { EXEC_OURS = 125 }; /* as docker has it: we failed, not the command */
 static const int stop_signals[EXEC_STOPS] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 
 static const struct cfg_row rows[] = {
-    CFG_BOOL(exec_options, interactive, "interactive", false,
-             "Pass on what comes in here even when it is no terminal; else there is no input.",
-             .letter = 'i'),
-    CFG_BOOL(exec_options, tty, "tty", false,
-             "As it is anyway: a command has a terminal of its own (so -it may be said).",
+    CFG_BOOL(
+        exec_options, interactive, "interactive", false,
+        "Pass on standard input even when it is no terminal; without this flag there is none then.",
+        .letter = 'i'),
+    CFG_BOOL(exec_options, tty, "tty", false, "Accepted for -it: a command has a terminal anyway.",
              .letter = 't'),
     CFG_STR(exec_options, workdir, "workdir", NULL, "Where it runs; default: where shells start.",
             .letter = 'w'),
@@ -481,13 +481,13 @@ CLI_COMMAND(exec) = {
     .group = CLI_SANDBOXES,
     .summary = "run a command in a server's sandbox",
     .usage = "SANDBOX -- COMMAND [ARGUMENT ...]",
-    .help = "On a terminal of its own, as wide as this one; its exit code is ours. 125: croft\n"
-            "itself failed. What ends this, a signal or the end of who reads it, ends the command\n"
-            "inside too; what a command that ended has left in the background lives on, but its\n"
-            "terminal does not. Input is this terminal's, or with --interactive whatever comes in\n"
-            "here, through a pipe; otherwise there is none. A terminal has one stream: what the\n"
-            "command writes to its standard error comes out here as standard output, in order. To\n"
-            "have it apart, send it elsewhere: sh -c 'make test 2>/tmp/errors'.\n"
+    .help = "The command runs on a terminal of its own, as wide as this one. Its exit code is\n"
+            "ours; 125: croft itself failed. The command ends when croft ends, by a signal or\n"
+            "because its output has no reader any more. Its background processes live on, without\n"
+            "their terminal.\n"
+            "Input is this terminal's. With --interactive it is standard input, through a pipe;\n"
+            "otherwise there is none. A terminal has one stream: standard error comes out here as\n"
+            "standard output, in order. To have it apart: sh -c 'make test 2>/tmp/errors'.\n"
             "\n"
             "  croft exec demo -- make test\n"
             "  croft exec --interactive demo -- python3 < script.py\n"

@@ -150,8 +150,9 @@ static int logs_run(struct cli *cli, int argc, char **argv)
 static const struct cfg_row rows[] = {
     CFG_BOOL(logs_options, follow, "follow", false, "Go on as more is said, until it ends.",
              .letter = 'f'),
-    CFG_STR(logs_options, tail, "tail", NULL, "Begin with that many last lines.", .letter = 'n'),
-    CFG_STR(logs_options, since, "since", NULL, "Begin at a place that --json said."),
+    CFG_STR(logs_options, tail, "tail", NULL, "Begin with this many of the last lines.",
+            .letter = 'n'),
+    CFG_STR(logs_options, since, "since", NULL, "Begin at a place from --json's output."),
     CFG_BOOL(logs_options, json, "json", false, "Print a JSON object for each piece."),
 };
 

@@ -17,7 +17,7 @@ struct pool_options {
 static const struct cfg_row rows[] = {
     CFG_STR(pool_options, target, "target", NULL, "Sandboxes to keep ready, 0 to 5000."),
     CFG_STR(pool_options, ceiling, "ceiling", NULL,
-            "Never more than this, those in the making too; 0 to 5000."),
+            "Most sandboxes, including those being made; 0 to 5000."),
     CFG_BOOL(pool_options, json, "json", false, "Print JSON."),
 };
 
@@ -121,11 +121,12 @@ CLI_COMMAND(pool) = {
     .group = CLI_SERVER,
     .summary = "show or change what a server keeps warm",
     .usage = "[ls | set POOL]",
-    .help = "A start that finds a warm sandbox of its image is a hit; misses are counted by why.\n"
-            "\n"
-            "  croft pool set default --target 20\n"
-            "\n"
-            "takes effect at once, and ends when the server reads its settings again.\n",
+    .help =
+        "A start that finds a warm sandbox of its image is a hit; misses are counted by reason.\n"
+        "\n"
+        "  croft pool set default --target 20\n"
+        "\n"
+        "takes effect at once, and ends when the server reads its settings again.\n",
     .options = {.rows = rows, .count = ARRAY_LEN(rows)},
     .run = pool_run,
 };

@@ -79,7 +79,7 @@ static const struct cfg_row rows[] = {
             .letter = 'n'),
     CFG_STR(run_options, require, "require", NULL,
             "Layers of isolation to insist on, such as ids,memory; 'croft doctor' lists them."),
-    CFG_BOOL(run_options, discard, "discard", false, "Throw changes away without a word."),
+    CFG_BOOL(run_options, discard, "discard", false, "Drop changes without listing them."),
     CFG_BOOL(run_options, no_new_privs, "no-new-privs", false,
              "sudo and set-uid programs gain nothing inside."),
     CFG_BOOL(run_options, tty, "tty", true, "Do not allocate a terminal."),

@@ -226,7 +226,7 @@ CLI_COMMAND(serve_begin) = {
     .usage = "[--listen ADDRESS:PORT] [--state DIR] [OPTION ...]",
     .help =
         "Prints its address when it is ready. Without a key it listens on loopback only and\n"
-        "anybody on this machine may ask; the first key is CROFT_API_KEY or in the file of\n"
+        "any program on this machine may ask; the first key is CROFT_API_KEY or in the file of\n"
         "--api-key-file, others are made with 'croft token'. Also listens on the unix socket\n"
         "server/api.sock below the state directory. Started by root it becomes the user\n"
         "'croft', or 'nobody', after it has forked the process that makes sandboxes.\n"

@@ -44,7 +44,7 @@ static const struct cfg_row rows[] = {
              "Runtimes it may start in a minute. 0 is the server's tenant.starts_per_minute.",
              .max = 60000),
     CFG_BOOL(token_options, force, "force", false,
-             "Revoke the last key with the scope admin too: then nobody can make or revoke keys "
+             "Revoke the last key with the scope admin too: then keys cannot be made or revoked "
              "until the server is stopped."),
     CFG_BOOL(token_options, json, "json", false, "Print JSON."),
 };

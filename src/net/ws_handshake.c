@@ -206,7 +206,7 @@ static fallible each_offer(const struct http_head *head, bool deflate_only,
             if (str_eq(name, STR("permessage-deflate")))
                 more = more && fn(ctx, &o);
             else if (deflate_only)
-                return err_new(ERR_INVALID, "an extension nobody asked for");
+                return err_new(ERR_INVALID, "an extension that was not offered");
         } while (rest.len);
     }
     return NULL;
@@ -338,7 +338,7 @@ fallible ws_check_answer(const struct http_head *head, const struct ws_ask *ask,
         !str_eq(http_header_get(head, STR("Sec-WebSocket-Accept")), str_n(accept, sizeof accept)))
         return err_new(ERR_UPSTREAM, "Sec-WebSocket-Accept does not fit the key");
     if (protocol.p && (!ask->protocol.len || !str_eq(protocol, ask->protocol)))
-        return err_new(ERR_UPSTREAM, "the server chose a sub-protocol nobody asked for");
+        return err_new(ERR_UPSTREAM, "the server chose a sub-protocol that was not offered");
     struct err *e = check_extensions(head, ask->deflate, ret_terms);
     return e ? err_recode(e, ERR_UPSTREAM) : NULL;
 }

@@ -199,7 +199,7 @@ static const struct {
     {OK101 UP ACC EXT PMD "; server_max_window_bits\r\n", "not asked", false, false},
     {OK101 UP ACC EXT PMD ", " PMD "\r\n", "not asked", false, false},
     {OK101 UP ACC EXT PMD "; what\r\n", "not asked", false, false},
-    {OK101 UP ACC EXT "x-other\r\n", "nobody asked", false, false},
+    {OK101 UP ACC EXT "x-other\r\n", "not offered", false, false},
     {OK101 UP ACC EXT ";\r\n", "well formed", false, false},
     {OK101 UP, "does not fit", false, false},
     {OK101 UP ACC ACC, "does not fit", false, false},

@@ -19,22 +19,21 @@ struct build_settings {
 
 static const struct cfg_row rows[] = {
     CFG_SIZE(build_settings, bytes, "server.build_bytes", "8G",
-             "Disk for what builds are made of (their contexts, up to 2G each), all together; one "
-             "for which there is no room is 429.",
+             "Disk for the contexts of all builds together; each may have up to 2G. A build "
+             "without room gets 429.",
              .flag = "", .min = 1, .max = INT64_MAX),
     CFG_UINT(build_settings, most, "server.most_builds", 16,
-             "Builds that may wait, those included whose context is being sent; one more is 429. "
-             "Two are made at a time.",
+             "Builds that may wait, including those whose context is being sent; one more gets "
+             "429. Two are made at a time.",
              .flag = "", .min = 1, .max = 10000),
     CFG_STR(build_settings, registry_prefix, "server.registry_prefix", "localhost/croft",
             "The names of images that clients have built begin so, then '/'; a key without the "
             "scope admin can build no others, unless this is empty.",
             .flag = ""),
-    CFG_UINT(
-        build_settings, most_of_key, "tenant.most_builds", 12,
-        "Builds of a key that may wait, those included whose context is being sent: fewer than "
-        "server.most_builds, or one key has all places. One more is 429.",
-        .flag = "", .min = 1, .max = 10000),
+    CFG_UINT(build_settings, most_of_key, "tenant.most_builds", 12,
+             "Builds of a key that may wait, including those whose context is being sent. Keep it "
+             "below server.most_builds, or one key can take all places. One more gets 429.",
+             .flag = "", .min = 1, .max = 10000),
     CFG_UINT(build_settings, most_sent, "tenant.most_contexts", 2,
              "Contexts of builds that a key may be sending at a time; one more is 429.", .flag = "",
              .min = 1, .max = 10000),

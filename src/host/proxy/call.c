@@ -264,7 +264,7 @@ static void call_upgrade(struct call *c, const struct http_head *h)
     struct proxy_target *t = c->target;
 
     if (!c->req->head.upgrade) {
-        bad_answer(c, err_new(ERR_UPSTREAM, "101 that nobody asked for"));
+        bad_answer(c, err_new(ERR_UPSTREAM, "101 without an upgrade in the request"));
         return;
     }
     struct str head = head_of_upgrade(c, h);

@@ -41,12 +41,12 @@ struct runtime_settings {
 
 static const struct cfg_row rows[] = {
     CFG_MS(runtime_settings, build_wait, "server.build_wait", "60s",
-           "A start whose image is being built is told as starting, waits so long for it, and has "
-           "failed then. Clients wait 120 s or more. 0 is not at all: such a start is 503.",
+           "How long a start waits for its image to be built: it is answered as starting, and "
+           "fails after that. Clients wait 120 s or more. 0: it gets 503 at once.",
            .flag = "", .max = 600000),
     CFG_UINT(runtime_settings, most_starts, "server.most_starts", 10000,
-             "Starts that may wait in line; more are told to come back.", .flag = "", .min = 1,
-             .max = 100000),
+             "Starts that may wait in line; further ones are refused with Retry-After.", .flag = "",
+             .min = 1, .max = 100000),
     CFG_STR(
         runtime_settings, public_url, "server.public_url", NULL,
         "How clients reach this server, http:// or https://; the url of a sandbox is then below "
@@ -61,27 +61,27 @@ static const struct cfg_row rows[] = {
         .choices = "halt|keep|delete"),
     CFG_BOOL(runtime_settings, resume_on_request, "server.resume_on_request", false,
              "A request to a paused sandbox wakes it, instead of being answered 503.", .flag = ""),
-    CFG_BOOL(runtime_settings, rotate_session_key, "server.rotate_session_key", false,
-             "A resume answers with a new session key and the old one is refused. OpenHands' V0 "
-             "clients keep the old one: with a key of the API beside it, that may act on the "
-             "sandbox, it is accepted until the new one is used. Its SDK would be locked out.",
-             .flag = ""),
+    CFG_BOOL(
+        runtime_settings, rotate_session_key, "server.rotate_session_key", false,
+        "A resume answers with a new session key, and the old one is refused. OpenHands' V0 "
+        "clients go on with the old one: it is accepted, beside an API key that may act on the "
+        "sandbox, until the new one is used. OpenHands' SDK would be locked out.",
+        .flag = ""),
     CFG_UINT(runtime_settings, warm_recent, "server.warm_recent", 2,
-             "Sandboxes kept ready of an image that no [pool] has and that is started again within "
-             "warm_recent_for; of four images at most. 0 is none.",
+             "Sandboxes kept ready of an image that no [pool] has, once it is started again within "
+             "warm_recent_for. For four images at most. 0 is none.",
              .flag = "", .max = 64),
     CFG_MS(runtime_settings, warm_recent_for, "server.warm_recent_for", "10m",
-           "They are kept so long after the last start of it.", .flag = ""),
+           "How long sandboxes of such an image are kept ready after its last start.", .flag = ""),
     CFG_MS(runtime_settings, pause_after, "idle.pause_after", "0s",
-           "A runtime nobody used so long is paused, where its backend can; a command run as given "
+           "A runtime unused for so long is paused, where its backend can; a command run as given "
            "uses it as long as it runs. 0 is never.",
            .flag = ""),
     CFG_MS(runtime_settings, stop_after, "idle.stop_after", "0s",
-           "A runtime nobody used so long is stopped. 0 is never.", .flag = ""),
+           "A runtime unused for so long is stopped. 0 is never.", .flag = ""),
     CFG_MS(runtime_settings, delete_after, "idle.delete_after", "0s",
-           "A runtime that nobody used and that did not run for so long, because it is paused, "
-           "stopped "
-           "or failed, is removed with its files; one that runs never is. 0 is never.",
+           "A runtime that is paused, stopped or failed, and unused for so long, is removed with "
+           "its files. One that runs never is. 0 is never.",
            .flag = ""),
     CFG_MS(runtime_settings, failed_after, "idle.failed_after", "10m",
            "A runtime that could not be started is stopped after so long: until then it can be "
@@ -93,8 +93,8 @@ static const struct cfg_row rows[] = {
         "OpenHands' own service takes 12h. 0 is never.",
         .flag = ""),
     CFG_BOOL(runtime_settings, per_sandbox, "telemetry.per_sandbox", false,
-             "/metrics has processor time and memory of each sandbox too, for who shows a key that "
-             "may see it: two series each, as measured at the time before.",
+             "/metrics has processor time and memory of each sandbox too, for clients with a key "
+             "that may see it: two series each, as measured at the time before.",
              .flag = ""),
     CFG_UINT(runtime_settings, most_snapshots, "tenant.most_snapshots", 256,
              "Snapshots of a key, a fork under way being one; one more is 429. Their bytes are not "

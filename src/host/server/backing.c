@@ -32,15 +32,14 @@ static const struct cfg_row rows[] = {
     CFG_STR(backing_settings, name, "server.backend", FIRST_BACKEND,
             "What makes the sandboxes; 'croft backends' tells what each is and can do.",
             .flag = "backend", .put_choices = sbx_backend_put_names),
-    CFG_UINT(
-        backing_settings, most_waiting, "server.most_waiting", 4096,
-        "Requests that may wait for a sandbox to be changed, or for what is known of an image; "
-        "more are told to come back.",
-        .flag = "", .min = 1, .max = 100000),
+    CFG_UINT(backing_settings, most_waiting, "server.most_waiting", 4096,
+             "Requests that may wait for a change of a sandbox, or for the record of an image; "
+             "further ones get 503 with Retry-After.",
+             .flag = "", .min = 1, .max = 100000),
     CFG_MS(backing_settings, launcher_wait, "server.launcher_wait", "20s",
-           "When the launcher has answered nobody for so long, those who wait for it are told 503, "
-           "and others at once, until it does. What it was asked it may still do; work that takes "
-           "longer is waited for.",
+           "Longest silence of the launcher. After it, requests that wait for the launcher get "
+           "503, and new ones get it at once, until it answers. The launcher may still do what it "
+           "was asked. Work known to take longer is waited for.",
            .flag = "", .min = 100, .max = 600000),
 };
 CFG_TABLE(backing) = {rows, ARRAY_LEN(rows), .size = sizeof(struct backing_settings)};

@@ -137,8 +137,8 @@ struct watch_settings {
 
 static const struct cfg_row rows[] = {
     CFG_SIZE(watch_settings, keep, "journal.keep", "256M",
-             "What is kept of the journal, the newest; it has a few kilobytes for each start and "
-             "stop. 0 is everything.",
+             "Size of the journal; the newest events are kept. A start and stop takes a few "
+             "kilobytes. 0 is everything.",
              .flag = "", .max = INT64_MAX),
 };
 CFG_TABLE(watch) = {rows, ARRAY_LEN(rows), .size = sizeof(struct watch_settings)};
