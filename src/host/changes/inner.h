@@ -84,7 +84,7 @@ struct moved { /* what counts as a foreign change */
     struct notes notes;
     struct map touched; /* files with several names, one of which we put or took away */
 };
-/* We changed it just now, and nobody else meanwhile. */
+/* We changed it just now, and no other program did meanwhile. */
 void moved_touch(struct moved *m, const struct stat *st);
 bool moved_is_touched(const struct moved *m, const struct stat *st);
 fallible moved_init(struct moved *m, const struct changes_source *src);

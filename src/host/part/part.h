@@ -28,7 +28,7 @@ struct settings;
 
 typedef void part_done(void *arg, struct err *e);
 
-struct part_answer { /* who waits for it */
+struct part_answer { /* the caller that waits for it */
     part_done *done;
     void *arg;
 };
@@ -48,7 +48,7 @@ struct host { /* what every part is lent */
     const struct launch *launch; /* of backend native */
     const char *url;             /* of this server, as it listens */
     bool local;                  /* it is reached from this machine alone */
-    void (*on_lost)(void *host); /* nobody can make or end sandboxes any more */
+    void (*on_lost)(void *host); /* no process can make or end sandboxes any more */
 
     /* part.c's own */
     struct host_slot *slots; /* in the order of their needs */
@@ -69,8 +69,8 @@ struct host_part {    /* each but the name may be NULL */
     /* A clean end was asked for: done, without an error, when nothing of it is left to do. In the
      * order of closing. */
     void (*end)(void *state, part_done *done, void *arg);
-    /* It ends now: whoever waits is answered. In the order of opening, while clients are still
-     * connected; then each is closed. */
+    /* The server ends: answer every caller that waits. Called in the order of opening, while
+     * clients are still connected; then each is closed. */
     void (*settle)(void *state);
     void (*close)(void *state);
     /* Of the server's listener: may this request be answered at all? As of a router. */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* pool.h — sandboxes started ahead of demand, per image.
  *
- * A pool owns its idle sandboxes; pool_give() gives the oldest away for good: whatever becomes of
- * it, it is never in a pool again. What is taken is replaced at once, behind those who wait. */
+ * A pool owns its idle sandboxes; pool_give() gives the oldest away for good, and it never returns
+ * to a pool. It is replaced at once, after the starts that wait. */
 #pragma once
 
 #include <stdbool.h>
