@@ -51,7 +51,7 @@ struct tar {
 
 void tar_init(struct tar *t, struct source *from);
 void tar_done(struct tar *t);
-/* *ret_entry is NULL at the end, good until the next call. What was not read of an entry is passed
+/* *ret_entry is NULL at the end, good until the next call. Unread data of an entry is passed
  * over. */
 fallible tar_next(struct tar *t, const struct tar_entry **ret_entry);
 /* Data of the entry; 0 at its end. */

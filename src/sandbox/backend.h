@@ -2,9 +2,10 @@
 /* backend.h — one interface to every way of running a sandbox.
  *
  * A backend is a row and a folder beside this file: nine calls that each has, and groups of calls
- * for what more it offers. What it lacks is refused by name before the backend is asked. One
- * operation of a sandbox at a time; each ends in its callback, and readiness and death are events.
- */
+ * for further features. A missing feature is refused by name before the backend is asked.
+ *
+ * A sandbox does one operation at a time. Each ends in its callback; readiness and death are
+ * events. */
 #pragma once
 
 #include <stdbool.h>
@@ -57,7 +58,7 @@ const char *sbx_cap_name(unsigned bit); /* "pause"; NULL: no such bit */
 /* SBX_WARM: finished, and bound to no client; its server waits for sbx_claim(). */
 enum sbx_state { SBX_CREATED, SBX_STARTING, SBX_RUNNING, SBX_PAUSED, SBX_STOPPED, SBX_WARM };
 
-/* What a start is made of. Only what a backend can tell apart is not 0. */
+/* The phases of a start. Phases that a backend cannot tell apart are 0. */
 enum sbx_phase {
     SBX_PHASE_QUEUE, /* before work on it began */
     SBX_PHASE_NAMESPACES,
@@ -95,7 +96,8 @@ struct sbx_host { /* what the program lends every driver; borrowed */
     fallible (*remove_tree)(int dir, const char *name);
     const struct sbx_launcher *launcher; /* for SBX_NEEDS_LAUNCHER; NULL: there is none */
     int guest_fd;                        /* croft-guest, readable, for SBX_NEEDS_GUEST */
-    /* What makes sandboxes has ended and they live on: it cannot be asked any more. May be NULL. */
+    /* The maker of sandboxes has ended, and they live on: it cannot be asked any more. May be
+     * NULL. */
     void (*on_lost)(void *arg);
     void *lost_arg;
     uint32_t silence_ms;   /* see waiters.h; 0: waiters wait for ever */
@@ -122,7 +124,7 @@ struct sbx_info {
 
 #define SBX_LOOKS_AT_ONCE 4 /* diffs and applies that this machine does at a time */
 
-/* What is done with the changes of a sandbox. */
+/* Operations on the changes of a sandbox. */
 enum sbx_files {
     SBX_FILES_DIFF,     /* text: JSON, wire/files.h; s->report is the list, JSON */
     SBX_FILES_APPLY,    /* the same; s->report is what was done */
@@ -142,7 +144,7 @@ struct sbx_listed { /* a sandbox the backend has, known to this program or not *
 typedef void sbx_list_done(void *arg, const struct sbx_listed *all, size_t count,
                            const struct err *e); /* all borrowed */
 
-/* What more a backend can do comes in groups of calls; a row names those it has. */
+/* Further features come in groups of calls; a row names the groups it has. */
 
 struct sbx_pause_calls {
     fallible (*pause)(struct sbx *s);
@@ -229,8 +231,8 @@ struct sbx_backend {
     void (*let_go)(struct sbx *s);
     fallible (*start)(struct sbx *s);
     fallible (*stop)(struct sbx *s);
-    /* Of one that does not run: all it left, and the driver's part of s. Errors are for the log:
-     * the sandbox is gone for its caller. */
+    /* For a sandbox that does not run: removes all it left, and the driver's part of s. Errors are
+     * for the log: for its caller the sandbox is gone. */
     fallible (*remove)(struct sbx *s);
     void (*inspect)(struct sbx *s, struct sbx_info *info); /* fills what the driver knows */
     fallible (*measure)(struct sbx *s); /* fills s->usage; NULL: it does not count */

@@ -29,7 +29,7 @@ bool sbx_place_parse(struct str text, struct sbx_place *ret_at)
     return true;
 }
 
-/* The place that many bytes before to. Of what was read, the last output bytes were a command's. */
+/* The place so many bytes before to. The last `output` bytes read were a command's. */
 static struct sbx_place place_before(const struct sbx_place *to, size_t output, size_t back)
 {
     if (back <= output)
@@ -37,7 +37,7 @@ static struct sbx_place place_before(const struct sbx_place *to, size_t output, 
     return (struct sbx_place){to->file - (back - output), to->output - output};
 }
 
-/* Where its last lines begin. */
+/* The place where its last lines begin. */
 static void find_tail(struct sbx *s, uint64_t lines, struct sbx_place *ret_at)
 {
     own_done(buf) text;

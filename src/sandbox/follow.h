@@ -36,8 +36,9 @@ struct sbx_follower { /* the caller's: zero, but for the callbacks */
      * still: it is not let go of in there. */
     void (*on_begin)(struct sbx_follower *f);
     void (*on_more)(struct sbx_follower *f); /* there may be more; not for what is there at first */
-    /* Last, once: that was all, it ended or goes away (e NULL), or cannot be followed further. What
-     * it wrote can still be read, in here. f is not touched after. e borrowed. */
+    /* The last callback, called once. e NULL: the log ended, or its sandbox goes away; else it
+     * cannot be followed further. The log can still be read in here. f is not touched after. e
+     * borrowed. */
     void (*on_end)(struct sbx_follower *f, const struct err *e);
     struct sbx_place at; /* what was read so far */
 
@@ -51,7 +52,7 @@ struct sbx_follower { /* the caller's: zero, but for the callbacks */
 /* ERR_CONFLICT: it is to be followed and has ended. An error: no callback came or comes. */
 fallible sbx_follow(struct sbx *s, const struct sbx_log_from *from, struct sbx_follower *f);
 void sbx_unfollow(struct sbx_follower *f); /* twice is fine */
-/* What comes next, as much as out still takes; nothing added: that is all so far. */
+/* Appends the next bytes, as many as out takes; none added: that is all so far. */
 void sbx_log_next(struct sbx_follower *f, struct buf *out);
 
 /* --- for drivers, and sandbox.c --- */

@@ -26,6 +26,6 @@ fallible sbx_output_start(struct sbx_output *o, struct loop *loop, int fd);
 void sbx_output_stop(struct sbx_output *o); /* after its last words */
 /* As much of the end as out still takes. */
 void sbx_output_copy(const struct sbx_output *o, struct buf *out);
-/* What follows the first *at bytes of all, as much as out still takes; *at moves on, also past what
- * is not kept any more. */
+/* Appends the bytes behind the first *at, as many as out takes. *at moves on, also past bytes that
+ * are gone. */
 void sbx_output_read(const struct sbx_output *o, uint64_t *at, struct buf *out);

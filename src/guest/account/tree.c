@@ -46,7 +46,8 @@ static void tree_note(struct tree_count *count)
         count->first_errno = errno;
 }
 
-/* Of files: one of the host's may be mounted by itself. (The C library here has no statx.) */
+/* Asked for files too: a single file of the host may be mounted. (The C library here has no
+ * statx.) */
 static bool is_mounted(int dir, const char *name)
 {
     struct {

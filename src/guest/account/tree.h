@@ -7,8 +7,8 @@
 
 #include "base/err.h"
 
-/* chown -R of all below dir, not of dir itself. What could not be given is counted, not an error:
- * a mount inside may be read-only. ours: not of directories of the host, see tree_is_ours(). */
+/* chown -R of all below dir, not of dir itself. Failures are counted and are no error: a mount
+ * inside may be read-only. ours: leaves out directories of the host, see tree_is_ours(). */
 struct tree_count {
     unsigned long seen, failed;
     int first_errno; /* of what failed */

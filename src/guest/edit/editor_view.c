@@ -11,7 +11,7 @@ static const char document_clipped[] =
     CLIPPED "been shown to you. Please use Python libraries to view the entire file or search for "
             "specific content within the file.</NOTE>";
 
-/* What is shown of content; the notice goes behind it if that is not all. */
+/* The part of content that is shown; the notice goes behind it if that is not all. */
 static struct str view_clip(struct str content)
 {
     if (content.len <= EDITOR_MAX_CHARS) /* bytes: then no more code points either */

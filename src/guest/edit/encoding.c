@@ -101,7 +101,7 @@ void text_decode(struct arena *a, struct str raw, struct text *ret_text)
     *ret_text = t;
 }
 
-/* What no encoding takes: surrogates that came through JSON. Stray bytes count as such too. */
+/* Finds text that no encoding takes: surrogates that came through JSON, and stray bytes. */
 static bool encoding_fits(struct str s, enum text_encoding encoding, size_t *ret_len,
                           uint32_t *ret_cp)
 {

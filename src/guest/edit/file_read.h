@@ -20,6 +20,6 @@ struct file_read_args {
 fallible file_read(const struct edit_space *s, const struct file_read_args *args, struct arena *a,
                    struct edit_result *ret_result);
 
-/* What every read asks first, whatever its implementation: fills in ERROR_BINARY_FILE and says
- * true. Documents the editor can convert pass. */
+/* Asked first by every read. For a binary file it fills in ERROR_BINARY_FILE and gives true.
+ * Documents that the editor can convert pass. */
 bool file_read_refuses(const struct edit_space *s, struct str path, struct edit_result *ret_result);

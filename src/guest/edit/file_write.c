@@ -24,7 +24,7 @@ static size_t slice_index(int64_t i, size_t n)
     return (uint64_t)i < n ? (size_t)i : n;
 }
 
-/* Where in text line n begins, whatever ends the lines. */
+/* The start of line n in text, with any line ends. */
 static size_t raw_line_at(struct str text, size_t n)
 {
     size_t at = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* history.c — the undo stack of the editor. What is there is found by listing, so there is no index
- * that could disagree with the files. */
+/* history.c — the undo stack of the editor. It is found by listing files, so no index can disagree
+ * with them. */
 #include "guest/edit/history.h"
 
 #include <dirent.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* save.c — replacing a file whole: a temporary beside it takes its mode and owner, then its name.
  *
- * Where that cannot be (a file mounted by itself, a directory or an owner that is not ours) the
- * bytes are written in place, after room for them was made, and put back if that fails. */
+ * That is impossible for a file mounted by itself, or a directory or owner that is not ours. There
+ * room is made first, the bytes are written in place, and put back if that fails. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -17,7 +17,7 @@
 #define LINKS_MAX  40
 #define NO_REPLACE 1u /* RENAME_NOREPLACE, which musl does not name */
 
-/* Where a path really is: a directory held open and a name in it that is no link. */
+/* The real place of a path: a directory held open and a name in it that is no link. */
 struct place {
     int dir;
     char name[NAME_MAX + 1];

@@ -30,10 +30,10 @@ bool text_encode(struct arena *a, struct str text, enum text_encoding encoding, 
 bool text_is_utf16(struct str raw); /* has the mark and is valid to its end */
 
 struct str text_universal(struct arena *a, struct str text); /* \r\n and \r become \n */
-/* What ends most lines: "\n", "\r\n" or "\r". */
+/* The ending of most lines: "\n", "\r\n" or "\r". */
 struct str text_line_end(struct str text);
-/* The text with view[from, to) replaced. What was there before and stays, at both ends of the
- * replaced part, keeps its line ends; new lines end as most lines do, however they came. */
+/* The text with view[from, to) replaced. Text that stays keeps its line ends; new lines end as most
+ * lines do. */
 struct str text_splice(struct arena *a, const struct text *t, size_t from, size_t to,
                        struct str with);
 

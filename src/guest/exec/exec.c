@@ -85,7 +85,7 @@ static void close_history(struct exec *e)
     own_close(e->undo.fd);
 }
 
-/* What killed servers left. */
+/* Removes what killed servers left. */
 static void sweep_stale(struct exec *e)
 {
     const char *const places[] = {"/tmp", "/dev/shm", e->working_dir};
@@ -234,7 +234,7 @@ static bool is_busy(const struct exec *e)
            parts_are_busy(e) || exec_shells_are_used(e) || spawn_count_work(e->spawner);
 }
 
-/* Of the server before us; its clock is ours. */
+/* Takes the clock of the server inside before us. */
 static void take_clock(struct exec *e, struct held *held)
 {
     own(held_item) old = held_take(held, STR(HELD_CLOCK));

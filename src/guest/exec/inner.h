@@ -75,5 +75,5 @@ void exec_close(struct exec *e);
 fallible exec_open_shells(struct exec *e);
 void exec_close_shells(struct exec *e);
 bool exec_shells_are_used(const struct exec *e); /* there is one, or its output */
-/* Where relative paths of read and write start: the default shell's directory. */
+/* The start of relative paths for read and write: the default shell's directory. */
 struct str exec_cwd(const struct exec *e);

@@ -37,7 +37,7 @@ fallible start_workdir(struct start *s, const struct exec_config *config);
 fallible start_environ(struct start *s, const struct exec_config *config);
 fallible start_git(struct start *s, const struct exec_config *config);
 
-/* What of a list with ':' between its user may enter, appended to kept. */
+/* Appends to kept the directories of a list with ':' that its user may enter. */
 fallible start_enterable(const struct start *s, const char *list, struct buf *kept);
 
 /* 1, true, t, yes, y, on in any case; `otherwise` where the variable is missing or empty. */

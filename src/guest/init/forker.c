@@ -26,8 +26,8 @@ static bool forker_join(int group)
     return to >= 0 && write(to, "0", 1) == 1;
 }
 
-/* Before pid 1 and the server, however small: all that is forked here inherits it. Where it cannot
- * be said, the kernel goes by size. */
+/* Makes the kernel end it, when memory is short, before pid 1 and the server, however small it is:
+ * all processes forked here inherit that. If it cannot, the kernel goes by size. */
 static void die_first(void)
 {
     own_fd fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);

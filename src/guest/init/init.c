@@ -487,7 +487,8 @@ fallible init_serve(struct init *in, int *ret_code)
     return NULL;
 }
 
-/* What left its session came to us as orphans. As pid 1 our end is theirs; elsewhere it is not. */
+/* Ends processes that left their session and came to us as orphans. If we are pid 1, they end with
+ * us; elsewhere not. */
 static void end_orphans(void)
 {
     char path[64];

@@ -227,7 +227,7 @@ static void on_dialled(struct tunnel *t)
 
 /* --- the head of the request --- */
 
-/* What came behind it is the first of the bytes. */
+/* Bytes behind the head are the first of the stream. */
 static fallible take_head(struct tunnel *t, size_t end)
 {
     TRY(tunnel_parse(str_first(buf_str(&t->head), end), &t->port, &t->any));

@@ -273,8 +273,8 @@ fallible init_wire_open(struct init *in, int *ret_theirs)
     return NULL;
 }
 
-/* What a server sent before it died counts, however late we come: what it kept is the shells'
- * lives. That it left something unread is said first, and once. */
+/* Takes what a server inside sent before it died: the items it gave us to hold are its shells'
+ * lives. The first read reports, once, that the server left something unread. */
 void init_wire_close(struct init *in)
 {
     int errnum;

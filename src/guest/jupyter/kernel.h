@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* kernel.h — Python cells: one kernel, started by the first of them, one cell at a time.
+/* kernel.h — Python cells: one kernel, started by the first cell, one cell at a time.
  *
  * A kernel that dies is replaced at the next cell, which says so in its output. Where Python has no
- * ipykernel a plain one takes its place and says what it lacks. Every cell is answered by its
- * deadline, the time it waited for others and for the start included. */
+ * ipykernel, a plain kernel takes its place and says what it lacks.
+ *
+ * Every cell is answered by its deadline, which includes its wait and the kernel's start. */
 #pragma once
 
 #include <stdbool.h>

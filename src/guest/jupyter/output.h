@@ -28,7 +28,7 @@ void output_init(struct output *o, size_t limit_bytes); /* 0: OUTPUT_DEFAULT_SIZ
 void output_done(struct output *o);
 void output_add(struct output *o, struct str text);
 void output_end_line(struct output *o); /* what follows starts a line */
-/* Base64 of a PNG; kept as a data URL. What is too much is replaced by a word in the text. */
+/* Base64 of a PNG, stored as a data URL. One too large is replaced by a word in the text. */
 void output_add_png(struct output *o, struct str base64);
 struct str output_image(const struct output *o, unsigned i);
 

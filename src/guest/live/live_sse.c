@@ -120,7 +120,7 @@ void live_sse_gone(struct http_req *req)
     http_reply_abort(req);
 }
 
-/* Where to begin; the header, which a browser sends by itself, wins. */
+/* The place to begin at; the header, which a browser sends by itself, wins. */
 static fallible read_start(struct http_req *req, uint64_t *ret_at)
 {
     struct str after = http_req_header(req, STR("last-event-id"));

@@ -90,7 +90,8 @@ static void take_text(struct shell *s)
     s->result.continued = s->reported;
 }
 
-/* What was just taken need not be reported again. The result stays valid: it lies in text. */
+/* Notes the text just taken, so that it is not reported again. The result stays valid: it lies in
+ * text. */
 static void keep_reported(struct shell *s)
 {
     buf_reset(&s->since);
@@ -108,8 +109,8 @@ static void forget_output(struct shell *s)
     s->reported = false;
 }
 
-/* What was written before the question belongs to the answer, though the loop has not turned. A
- * report among it is read for good: if it is not the answer, it is for the next request. */
+/* Output written before the question belongs to the answer, though the loop has not turned. A
+ * report read here that is not the answer is for the next request. */
 static void answer_running(struct shell *s, enum shell_status status)
 {
     shell_drain(s);
@@ -265,7 +266,7 @@ void shell_on_report(struct shell *s, const struct shell_report *r)
     }
 }
 
-/* Where the shell was when it left, if it could still say so. */
+/* The last directory of the shell, if it could still report it. */
 static void read_last_cwd(struct shell *s)
 {
     struct buf b;

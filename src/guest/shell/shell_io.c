@@ -66,7 +66,7 @@ static void feed_before_mark(struct shell *s, struct str before)
     shell_feed(s, str_from(before, (size_t)at + s->typed.len));
 }
 
-/* What came while bash was still reading our line. */
+/* Types the input that came while bash was still reading our line. */
 static void type_early(struct shell *s)
 {
     shell_type(s, buf_str(&s->early));
@@ -460,7 +460,7 @@ static void type_sure(struct shell *s)
     write_master(s);
 }
 
-/* Where the next server begins: something may have been typed, read or reported since. */
+/* The next server inside begins here: bytes may have been typed, read or reported since. */
 fallible shell_io_resume(struct shell *s)
 {
     TRY(shell_watch_files(s, true));

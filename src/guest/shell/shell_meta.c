@@ -109,7 +109,7 @@ static void find_host(struct shell_owned_meta *m)
     snprintf(m->hostname, sizeof m->hostname, "%.63s", name);
 }
 
-/* What `which python` would say. */
+/* Finds the file that `which python` would print. */
 static void find_python(struct shell_owned_meta *m, struct str path)
 {
     struct str dir;

@@ -16,7 +16,7 @@ void shell_text_suffix(struct buf *b, const struct shell_result *r);
 
 /* First half, a marker, last half, counted in code points. */
 void shell_text_truncate(struct buf *b, struct str text, size_t limit_chars);
-/* What now adds to before: a progress bar that was overwritten counts from the start of its line.
+/* The text that now adds to before. An overwritten progress bar counts from the start of its line.
  * dropped: lines lost from the top since before was taken. */
 struct str shell_text_since(struct str before, struct str now, size_t dropped);
 struct str shell_text_strip(struct str s); /* as Python's str.strip() */

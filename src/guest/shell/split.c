@@ -141,7 +141,8 @@ static bool scan_dollar(struct scan *s, bool quoted)
     return true;
 }
 
-/* What may stand inside any word. False: the character is an ordinary one, not yet consumed. */
+/* Takes quoting that any word may have. False: the character is an ordinary one, not yet
+ * consumed. */
 bool scan_quoting(struct scan *s)
 {
     switch (s->text.p[s->at]) {

@@ -60,7 +60,7 @@ struct spawn_child {
 };
 
 void spawner_init(struct spawner *s, int forker);
-/* What pid 1 says; a process that is not waited for is fine. */
+/* Called for each end that pid 1 reports; unknown processes are fine. */
 void spawner_exited(struct spawner *s, pid_t pid, int code, int status);
 
 fallible spawn_start(struct loop *loop, struct spawner *s, const struct spawn_plan *plan,
@@ -71,10 +71,11 @@ void spawn_adopt(struct spawner *s, struct spawn_child *c, pid_t pid,
 void spawn_end(struct spawn_child *c); /* kills its session, fn is not called; twice is fine */
 void spawn_kill_session(pid_t sid);    /* every process that stayed in it */
 
-/* Processes that run for the user of the sandbox, in the background too: all but pid 1, the
- * forker, the server, what it started, and what those of them that are `own` did. Where our pid 1
- * is none, in a sandbox that hides nothing, only what descends from it: not what another was asked
- * to start, by at or systemd-run. */
+/* Counts processes that run for the sandbox's user, in the background too. Not counted: pid 1, the
+ * forker, the server inside, processes it started, and those that `own` ones started.
+ *
+ * If our init is not pid 1, in a sandbox that hides nothing, only its descendants count: not
+ * processes that another program started for the user, such as at or systemd-run. */
 unsigned spawn_count_work(const struct spawner *s);
 
 /* In a new process: a session of its own, no signal blocked. */

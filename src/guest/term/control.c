@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* control.c — what control characters and escape sequences do; parse.c reads them.
+/* control.c — the effects of control characters and escape sequences; parse.c reads them.
  *
- * What is not listed does nothing: colours, titles, the mouse, bracketed paste and the like leave
- * no trace in text. */
+ * Others are ignored: colours, titles, the mouse, bracketed paste and the like leave no trace in
+ * text. */
 #include "guest/term/inner.h"
 
 #define TAB_COLUMNS 8

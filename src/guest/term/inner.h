@@ -94,7 +94,7 @@ void term_delete_rows(struct term *t, unsigned top, unsigned n);
 void term_line_feed(struct term *t);
 void term_reverse_line_feed(struct term *t);
 void term_clear(struct term *t); /* what was drawn goes to the history */
-/* What follows the row above y is no longer what followed it when it wrapped. */
+/* The row above y wraps no longer: the next row does not continue it. */
 void term_cut_above(struct term *t, unsigned y);
 void term_erase_rows(struct term *t, unsigned y, unsigned end);
 void term_show_alternate(struct term *t, bool on);

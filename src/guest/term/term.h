@@ -39,7 +39,7 @@ void term_text(const struct term *t, struct buf *out);
 size_t term_dropped_lines(const struct term *t);
 /* Grows whenever the text may have changed. */
 uint64_t term_version(const struct term *t);
-/* What the program asked the terminal (cursor position, device attributes) and wants typed back;
- * empty when nothing. Valid until the next feed. */
+/* Answers to the program's questions (cursor position, device attributes), to be typed back; empty:
+ * none. Valid until the next feed. */
 struct str term_replies(const struct term *t);
 bool term_no_memory(const struct term *t); /* some output is missing from the text */

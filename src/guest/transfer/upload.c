@@ -55,7 +55,7 @@ static void clean_up(struct incoming *in)
     own_close(take_fd(&in->above));
 }
 
-/* What upstream has no word for is its 500; limits and refusals of ours keep their status. */
+/* Errors without an upstream word are its 500; limits and refusals of ours keep their status. */
 static struct err *as_answer(struct err *e)
 {
     enum err_code code = err_code(e);

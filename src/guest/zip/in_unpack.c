@@ -111,7 +111,7 @@ static fallible set_exact(int fd, const struct zip_in_record *r)
     return NULL;
 }
 
-/* What was unpacked is its text; symlinkat knows what is too long for one. */
+/* The unpacked bytes are the link's text; symlinkat refuses one that is too long. */
 static fallible make_link(struct zip_in *z)
 {
     int dir = z->config.staging;
@@ -283,7 +283,7 @@ static fallible note_parent(struct zip_in *z, struct str path)
     return buf_check(&z->parent_path);
 }
 
-/* What place_entry would do, but for doing it. */
+/* Does all checks of place_entry without placing. */
 static fallible check_entry(struct zip_in *z)
 {
     const struct zip_in_entry *e = &z->entries[z->at];

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* out.c — the writer: pulled, never pushes. What a file's sizes are is known only after it was
- * read, so they follow its data; the index waits in memory, and in a nameless file when it is
- * long. */
+/* out.c — the writer: pulled, never pushes. A file's sizes are known only after it was read, so
+ * they follow its data. The index waits in memory, or, when long, in a nameless file. */
 #include "guest/zip/out.h"
 
 #include <errno.h>

@@ -54,11 +54,11 @@ fallible action_client_new(const struct action_client_config *config,
 void action_client_free(struct action_client *c);
 OWNABLE(action_client)
 
-/* See action_client_config.resume; takes e over. What it says is NULL, or why not. */
+/* Ends action_client_config.resume; takes e over. e is NULL, or the reason why not. */
 void action_client_resumed(struct action_client *c, struct err *e);
 
-/* done is called once, never from inside these. What cannot be sent at all is an error of the call:
- * a blocking command without a timeout, say. The action is copied as far as needed. */
+/* done is called once, never from inside these. An action that cannot be sent at all is an error of
+ * the call: a blocking command without a timeout, say. The action is copied as far as needed. */
 fallible action_send(struct action_client *c, const struct wire_action *action, action_done *done,
                      void *arg);
 fallible action_run(struct action_client *c, struct str command, action_done *done, void *arg);

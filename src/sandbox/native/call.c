@@ -208,7 +208,7 @@ static void on_launcher_gone(struct native_driver *d)
     d->base.lost = true;
     d->base.silent = false; /* its end is the story now */
     native_calls_drop(d);
-    /* What one is told may take others off the list. */
+    /* A callback may take others off the list. */
     for (struct native_call *c; (c = LIST_FIRST(&d->asked, struct native_call, link));) {
         int none[2] = {-1, -1};
         list_del(&c->link);

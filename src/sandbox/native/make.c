@@ -41,8 +41,8 @@ static bool is_below(const char *path, const char *root, const char **ret_rest)
     return true;
 }
 
-/* The launcher holds the roots; a path outside them has no name it would understand. Of one root
- * within another the inner counts: its own modes, and no link leads out of it. */
+/* Finds the launcher's root for a path; a path outside all roots is refused. If one root lies in
+ * another the inner counts: its own modes, and no link leads out of it. */
 static fallible find_root(const struct sbx_host *host, const char *what, const char *path,
                           struct native_mount *m)
 {
@@ -291,7 +291,7 @@ void native_fill(const struct native *n, struct native_request *req)
     req->envc = head.envc;
 }
 
-/* What pid 1 is told before a command of a start; gives how many arguments that is. */
+/* Puts the options of pid 1 before a start's command; gives their number. */
 static uint32_t put_options(struct buf *b, const struct native *n)
 {
     const char *cwd = n->block + sizeof(struct bind_head), *user = cwd + strlen(cwd) + 1;

@@ -58,14 +58,15 @@ enum native_op {
     /* The directory that root number `image` of the policy is: text its path, count how many roots
      * there are, flags what may be done there. For a server that came after the launcher. */
     NATIVE_ROOT,
-    /* What the sandbox changed, all of it; it stands still meanwhile. fds: what is asked for
-     * (wire/files.h), a sealed memfd that only a confined child reads. The answer brings a
-     * descriptor of the result, JSON. */
+    /* All that the sandbox changed; it is paused meanwhile. fds: the question (wire/files.h), a
+     * sealed memfd that only a confined child reads. The answer brings a descriptor of the result,
+     * JSON. */
     NATIVE_DIFF,
     /* Its changes of overlay mounts go into the directories themselves, as far as the policy lets
      * them. fds and answer as of DIFF. */
     NATIVE_APPLY,
-    /* Of one that has ended: its files are again as when it began, or those of `snapshot`. */
+    /* For a sandbox that has ended: its files are again as when it began, or those of
+     * `snapshot`. */
     NATIVE_ROLLBACK,
     NATIVE_OP_END
 };
@@ -78,15 +79,15 @@ enum native_flag {
     NATIVE_NO_NEW_PRIVS = 1u << 0, /* sudo and set-uid programs gain nothing inside */
     NATIVE_FD_LOG = 1u << 1,
     NATIVE_TUNNEL = 1u << 2,
-    /* Of a start: pid 1 waits for NATIVE_CLAIM; there is no block. The ready pipe gets one byte now
+    /* At a start: pid 1 waits for NATIVE_CLAIM; there is no block. The ready pipe gets one byte now
      * and one when the sandbox listens. */
     NATIVE_WARM = 1u << 3,
     NATIVE_OWN_ARGS = 1u << 4, /* the block begins with options of pid 1, and has its "--" */
-    /* Of a start or adoption: NATIVE_DIED instead of a control connection or pidfd. */
+    /* At a start or adoption: NATIVE_DIED instead of a control connection or pidfd. */
     NATIVE_TELL = 1u << 5,
     NATIVE_FILE_LOG = 1u << 6, /* output goes to the file ID.l beside its sockets, the server's */
-    /* Of a start: it may make namespaces of its own, below its own, and mount in them. For what
-     * builds images; Landlock, which forbids mounts, is left away. */
+    /* At a start: it may make namespaces of its own, below its own, and mount in them. For
+     * sandboxes that build images. Landlock is left out, because it forbids mounts. */
     NATIVE_NESTED = 1u << 7,
     NATIVE_FLAGS = (1u << 8) - 1
 };
@@ -100,7 +101,7 @@ enum native_state { NATIVE_RUNNING = 1, NATIVE_PAUSED, NATIVE_EXITED, NATIVE_WAI
 enum native_phase { NATIVE_NAMESPACES, NATIVE_MOUNTING, NATIVE_EXEC, NATIVE_PHASES };
 
 /* 0 means: the launcher's default, which its ceilings bound. */
-/* What limits the disk space of a sandbox. */
+/* The mechanism that limits a sandbox's disk space. */
 enum native_disk { NATIVE_DISK_NONE, NATIVE_DISK_PROJECT, NATIVE_DISK_TMPFS, NATIVE_DISK_LOOP };
 const char *native_disk_word(unsigned disk); /* "none", "project", … */
 
@@ -132,7 +133,7 @@ struct native_request {
     uint32_t network;
     uint32_t argc, envc; /* strings in the block */
     char hostname[NATIVE_ID_MAX];
-    /* Of a start: what a new sandbox goes on from; empty: its root file system alone. */
+    /* At a start: the snapshot a new sandbox goes on from; empty: its root file system alone. */
     char snapshot[NATIVE_ID_MAX];
     char image_name[NATIVE_IMAGE_MAX];
     struct native_mount mounts[NATIVE_MOUNTS];

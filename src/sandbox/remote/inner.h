@@ -16,7 +16,7 @@
 #define CHANGES_MAX     (32u << 20) /* of an answer about files */
 #define BODY_MAX        (4u << 20)
 
-/* What a croft at the other side can do, beside what others can. */
+/* Features of a croft at the other side that other servers lack. */
 #define REMOTE_CROFT_CAPS (SBX_CAN_SNAPSHOT | SBX_CAN_EXPOSE | SBX_CAN_LOG)
 
 struct remote_settings {
@@ -105,7 +105,7 @@ void remote_call_done(struct remote_call *c); /* no answer comes any more; twice
 /* The body is what is in c->body; the path may be c->path. answered never comes from inside. */
 fallible remote_call_send(struct remote_call *c, const char *method, const char *path,
                           remote_answered *answered);
-/* Of a call that has failed: the same once more, after a wait. False: it was tried often enough. */
+/* Repeats a failed call after a wait. False: it was tried often enough. */
 bool remote_call_again(struct remote_call *c, const struct err *e);
 
 /* The body is what is in r->body. All calls may come twice: /start and its like are told apart by
@@ -121,7 +121,7 @@ fallible remote_call_name(struct remote *r, const char *what, struct str name, r
 /* Is the sandbox's own server alive? Asked once. */
 fallible remote_call_alive(struct remote *r, remote_then *then);
 
-/* What the server refused, with its words; NULL: it did not. */
+/* The server's refusal, in its words; NULL: it did not refuse. */
 fallible remote_refusal(int status, const char *path, const struct json *body);
 
 /* --- look.c --- */
@@ -152,7 +152,8 @@ fallible remote_take_object(struct remote *r, const struct json *body, struct wi
 /* Once for each operation that waits. */
 void remote_begin_waiting(struct remote *r);
 void remote_look_then(struct remote *r, remote_then *then);
-/* Of starts, resumes and adoptions: until it can be used, or is told to be what it is. */
+/* Waits, after starts, resumes and adoptions, until the sandbox can be used or has another
+ * state. */
 void remote_on_object(struct remote *r, const struct json *body, struct err *e);
 void remote_on_look(struct remote *r, const struct json *body, struct err *e);
 /* The operation has failed; if the server does not know it any more, it has ended. */

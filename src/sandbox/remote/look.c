@@ -95,7 +95,7 @@ fallible remote_diff(struct sbx *s, struct str text)
 
 /* --- and undone --- */
 
-/* Not there: the snapshot, or it. What is stopped has nothing to lose by the difference. */
+/* ERR_NOT_FOUND: the snapshot or the sandbox. For a stopped one this makes no difference. */
 static void on_back(struct remote *r, const struct json *body, struct err *e)
 {
     (void)body;

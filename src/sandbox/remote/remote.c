@@ -137,7 +137,7 @@ static fallible remote_open(const struct sbx_host *host, struct sbx_driver **ret
     return NULL;
 }
 
-/* What lives on there is left to the next server. */
+/* Leaves the living sandbox to the next server. */
 static void remote_let_go(struct sbx *s)
 {
     struct remote *r = remote_of(s);
@@ -242,7 +242,7 @@ static const char **list_strings(const struct buf *b)
     return list;
 }
 
-/* What only a croft takes, by a door of its own. */
+/* Wants that only a croft takes, by routes of its own. */
 static bool wants_any(const struct remote *r)
 {
     const struct sbx_limits *l = &r->limits;
@@ -378,7 +378,7 @@ static void on_paused(struct remote *r, const struct json *body, struct err *e)
         sbx_finish(&r->base, NULL);
 }
 
-/* What is not there any more has stopped. */
+/* A sandbox that is missing has stopped. */
 static struct err *unless_gone(struct remote *r, struct err *e)
 {
     if (!e || err_code(e) != ERR_NOT_FOUND)
@@ -461,7 +461,7 @@ static void on_left(struct remote *r, const struct json *body, struct err *e)
         remove_there(r);
 }
 
-/* Of a start that was sent and never answered: is there one? */
+/* A start that was sent and never answered is first looked up by its session. */
 static fallible remote_remove(struct sbx *s)
 {
     struct remote *r = remote_of(s);

@@ -25,7 +25,7 @@ static bool keep_text(char *to, size_t size, struct str s)
     return true;
 }
 
-/* What it publishes can be reached; an address that is too long is none. */
+/* Takes the ports it publishes; an address that is too long is left out. */
 static void take_ports(struct remote *r, const struct wire_remote *o)
 {
     for (size_t i = 0; i < REMOTE_PORTS; i++) {

@@ -36,6 +36,6 @@ struct git_job {
 /* arena and done are set; done is called once, never from inside. */
 fallible git_start(struct git_job *job, struct exec *e, const struct git_ask *ask, struct str cwd);
 
-/* What git said, as the scripts print it; false: it is not to be shown, and printed says why. */
+/* Git's output, as the scripts print it; false: it is not to be shown, and printed says why. */
 fallible git_print_changes(struct arena *a, struct str records, struct str *ret_printed);
 bool git_print_diff(struct arena *a, struct str texts, struct str *ret_printed);

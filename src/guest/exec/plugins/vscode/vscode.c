@@ -84,7 +84,7 @@ static fallible check_port(uint64_t port)
     return NULL;
 }
 
-/* What is configured, the image's own, or one in PATH. */
+/* The configured one, the image's own, or one in PATH. */
 static fallible find_server(struct vscode *v, char *const *env, const char **ret_path)
 {
     const char *const places[] = {cfg_env_get(v->plugin->exec->config->envp, "CROFT_VSCODE"),
