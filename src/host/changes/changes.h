@@ -80,7 +80,7 @@ struct changes {
     struct arena arena;
     struct change *list; /* in the order of the paths */
     size_t count, conflicts, kinds[CHANGE_KINDS];
-    /* What did not change, but has other names in the layer, which are perhaps new. */
+    /* Unchanged entries that have other names in the layer, which are perhaps new. */
     struct change *linked;
     size_t linked_count;
 };
@@ -121,7 +121,7 @@ fallible changes_refuse(const struct changes *c, size_t conflicts);
 fallible changes_apply(const struct changes_source *src, struct changes *c,
                        struct changes_apply *how);
 
-/* What was left out because it is too deep: ERR_TOO_LARGE; NULL: nothing was. */
+/* Refuses entries that were left out as too deep: ERR_TOO_LARGE; NULL: none were. */
 fallible changes_refuse_deep(const struct changes *c);
 
 struct jw;

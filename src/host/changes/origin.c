@@ -123,7 +123,7 @@ static fallible see_linked(struct seeker *k, const struct changes *c)
     return NULL;
 }
 
-/* Of an ordinary user's overlay it is known only that there is such a file. */
+/* An ordinary user's overlay says only that there is such a file. */
 static bool has_linked(const struct changes *c, const struct change *x)
 {
     for (size_t i = 0; i < c->linked_count && x->link.inode; i++)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* config.h — what an image says of itself: the environment, place and user of what runs in it.
+/* config.h — the configuration of an image: environment, directory and user for its programs.
  *
- * The image's maker wrote it, so it is input. What a start asks for goes first. */
+ * The image's maker wrote it, so it is input. The wants of a start go first. */
 #pragma once
 
 #include "base/err.h"

@@ -52,8 +52,8 @@ fallible images_open_record(int state, const struct image *image, int *ret_fd);
 /* Layers no other image has go too. in_use is asked for every image; NULL: nothing is. */
 fallible images_remove(int state, const struct image *image,
                        bool (*in_use)(void *arg, struct str id), void *arg);
-/* What images_find would find. Given by one of its names it loses only that as long as it has
- * others; *ret then has the lost name and no others. */
+/* Drops the image that images_find would find. If which is one of several names, only that name
+ * goes; *ret then has the lost name and no others. */
 fallible images_drop(int state, const char *which, bool (*in_use)(void *arg, struct str id),
                      void *arg, struct arena *a, struct image *ret);
 /* One overlay: its layers. Adds it to *ret. */

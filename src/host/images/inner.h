@@ -24,8 +24,8 @@ fallible imagestore_publish(const struct imagestore *s, struct arena *a, struct 
 fallible imagestore_sweep(const struct imagestore *s);
 
 /* --- unpack.c: what workers do --- */
-/* What the archive holds. spool is an empty file that takes it when it is compressed; *ret_spooled
- * says that the pieces are in there. */
+/* Finds the pieces of the archive. spool is an empty file that takes it when it is compressed;
+ * *ret_spooled says that the pieces are in there. */
 fallible unpack_inspect(int tmp, int fd, uint64_t size, int spool, uint64_t limit_bytes,
                         struct archive *ret, bool *ret_spooled);
 fallible unpack_config(int tmp, int fd, const struct archive_piece *piece, struct buf *ret_json);

@@ -48,7 +48,7 @@ static fallible spool_all(struct source *from, const struct inspect *in, uint64_
     return NULL;
 }
 
-/* What every root file system has some of, and no archive of an image. */
+/* Every root file system has some of these, and no archive of an image has any. */
 static bool is_of_a_root(const char *path)
 {
     static const char *const known[] = {"bin",   "dev", "etc",  "home", "lib",

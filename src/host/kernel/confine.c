@@ -24,9 +24,9 @@
 
 /* --- seccomp --- */
 
-/* What a sandbox that builds images needs for the containers it makes in itself; of namespaces
- * those it cannot do without. A network of its own would be all of the kernel's packet filters and
- * schedulers, for root there to configure. */
+/* Allowed in a sandbox that builds images, for the containers it makes in itself. Of namespaces
+ * only the necessary ones: a network of its own would let its root configure all of the kernel's
+ * packet filters and schedulers. */
 static const int nesting[] = {SYS_mount, SYS_umount2, SYS_unshare};
 #define BUILD_NAMESPACES (CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWUTS)
 

@@ -27,6 +27,6 @@ pid_t sys_clone3(struct clone_args *args);
 int sys_pidfd_kill(int pidfd, int signo);
 int sys_close_range(unsigned first, unsigned last, unsigned flags);
 int sys_execveat(int fd, const char *const *argv, const char *const *env);
-/* Of namespaces and mounts the kernel says "no space" when there are as many as may be: no disk is
+/* Corrects "no space", which the kernel also says when namespaces or mounts are used up: no disk is
  * full. Takes e over and gives it back. */
 fallible sys_not_of_disk(struct err *e);

@@ -91,7 +91,7 @@ static bool last_read(int last, const char *name, struct overlay_run *ret)
     return true;
 }
 
-/* What cannot be noted is not said: an older run is then the last one. */
+/* A failure is silent: an older run is then the last one. */
 void overlay_note_last(int state, const char *dir, const struct overlay_run *run)
 {
     char name[2 * KEY_BYTES + 1], temp[sizeof "new." + RNG_HEX_LEN] = "new.";

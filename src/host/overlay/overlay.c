@@ -355,7 +355,7 @@ fallible overlay_list(int state, struct arena *a, struct overlay_run **ret_list,
     return NULL;
 }
 
-/* What else there is, when it is not the one that was meant. */
+/* Lists the other sandboxes, when the one that was meant is missing. */
 static fallible nothing_there(const char *id, struct choice *c)
 {
     int shown = c->others.len > 400 ? 400 : (int)c->others.len;

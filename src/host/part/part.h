@@ -62,8 +62,8 @@ struct host_part {    /* each but the name may be NULL */
     const struct route *routes; /* owned by its state */
     size_t route_count;
     fallible (*open)(struct host *h, void **ret_state); /* the state is what the others get */
-    /* What of opening takes a while, after all are open; the server listens when done was called
-     * for each. One after the other, in the order of opening. */
+    /* The slow part of opening, after all are open; the server listens when done was called for
+     * each. One after the other, in the order of opening. */
     void (*begin)(void *state, part_done *done, void *arg);
     fallible (*reload)(void *state, struct host *h); /* h->settings are others */
     /* A clean end was asked for: done, without an error, when nothing of it is left to do. In the
@@ -73,7 +73,7 @@ struct host_part {    /* each but the name may be NULL */
      * clients are still connected; then each is closed. */
     void (*settle)(void *state);
     void (*close)(void *state);
-    /* Of the server's listener: may this request be answered at all? As of a router. */
+    /* For the server's listener, as of a router: may this request be answered at all? */
     fallible (*auth)(void *state, struct http_req *req);
     /* Before that, and before the routes: as of a server. */
     fallible (*intercept)(void *state, struct http_req *req, const struct route **ret_route);

@@ -117,7 +117,7 @@ fallible record_write(int dir, const struct record *life, const struct native_re
     return NULL;
 }
 
-/* What a version brought, in the order it lies there; older records have it as zero. */
+/* The fields that a version added, in their order; older records have them as zero. */
 static const struct {
     uint32_t since;
     size_t at, bytes;

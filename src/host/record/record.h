@@ -43,11 +43,12 @@ fallible record_write(int dir, const struct record *life, const struct native_re
 fallible record_which(pid_t pid, int pidfd, uint64_t *ret_which);
 /* pidfd: of r->pid, which may be another process by now. */
 fallible record_is(const struct record *r, int pidfd, bool *ret_same);
-/* Where the kernel does not say (""), pid, start time and group must do. An error if it cannot be
- * read: to know it only sometimes would make every living sandbox one of another boot. */
+/* "": the kernel does not say; then pid, start time and group must do. An id that cannot be read is
+ * an error: if it were known only sometimes, every living sandbox would seem to be of another
+ * boot. */
 fallible record_boot(char out[static RECORD_BOOT]);
 /* Those of older versions too. ERR_UNSUPPORTED for one of an unknown version, which may be a living
  * sandbox's all the same; ERR_CORRUPT for what is no record. */
 fallible record_read(int dir, struct record *ret_record);
-/* Where others are mounted inside mount n, relative to it; NULL at the end. Borrows. */
+/* The places inside mount n where others are mounted, relative to it; NULL at the end. Borrows. */
 void record_places(const struct record *r, unsigned n, const char *ret[NATIVE_MOUNTS + 1]);

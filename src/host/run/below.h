@@ -5,5 +5,5 @@
 
 struct run_spec;
 
-/* A line for people that names them, or nothing. What croft mounts in its state is not told. */
+/* Prints a line that names the mounts below it, or nothing. Croft's own mounts are left out. */
 void below_tell(int fd, const struct run_spec *s);

@@ -16,8 +16,8 @@
 #include "base/own.h"
 #include "base/str.h"
 
-/* What reaches further than its bytes: from a directory the machine's files, and from a socket that
- * can be connected anew its network. */
+/* Refuses descriptors that reach beyond their bytes: a directory reaches the machine's files, and a
+ * socket that can be connected anew its network. */
 static fallible check_one(int fd, const char *name)
 {
     struct stat st;
@@ -77,8 +77,8 @@ static bool is_same(const struct termios *a, const struct termios *b)
 
 /* --- what reads our output --- */
 
-/* Opened to read keys from: by /dev/tty, or to be read alone. What a shell opened for all of a line
- * ("exec 3>&1") is neither. */
+/* Opened to read keys: by /dev/tty, or for reading alone. A descriptor that a shell opened for a
+ * whole line ("exec 3>&1") is neither. */
 static bool is_for_keys(pid_t pid, int fd)
 {
     char path[64], text[256];

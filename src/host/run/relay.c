@@ -159,8 +159,8 @@ static void pass_bytes(struct pump *p)
         give_typed(p);
 }
 
-/* The sandbox has ended, but what it sent may still be on its way. That is waited for, unless croft
- * run is to end too and its output is not read. */
+/* The sandbox has ended, but its output may still be on its way. We wait for it, unless croft run
+ * is to end too and its output is not read. */
 static fallible relay_pump(struct pump *p, bool *ret_unread)
 {
     for (;;) {

@@ -55,7 +55,7 @@ static bool is_empty(int parent, const char *name)
     return entries < 3;
 }
 
-/* What stays of a disk of its own goes where it would have been without one. */
+/* Files of a disk of its own that stay go where they would be without one. */
 static fallible take_out(const struct run_spec *s, const struct box *b)
 {
     for (size_t i = 0; i < s->mount_count && s->keep; i++) {
@@ -207,7 +207,8 @@ static struct deleter deleter_start(struct box_host *h, const struct run_spec *s
     return (struct deleter){pid, pair[0]};
 }
 
-/* What is kept may be applied or dropped by the very next command, so that is tidied up first. */
+/* Changes that stay may be applied or dropped by the very next command, so they are made ready
+ * first. */
 static fallible deleter_end(struct deleter *deleter, struct box_host *h, const struct run_spec *s,
                             const struct plan *p, struct box *b, bool keep)
 {

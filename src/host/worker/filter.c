@@ -49,7 +49,7 @@ fallible filter_install(void)
         unsigned char past = (unsigned char)(ARRAY_LEN(allowed) - i + 3); /* to the last line */
         code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, allowed[i], past, 0);
     }
-    /* Of ioctl the one that shares blocks between files. */
+    /* Of ioctl, only the call that shares blocks between files. */
     code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ioctl, 0, 2);
     code[n++] = (struct sock_filter)LOAD(args[1]);
     code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, FICLONE, 1, 0);

@@ -178,7 +178,7 @@ static fallible pipes_init(struct pipes *p)
 #define ONE(code, status, word) +1
 enum { CODES = 0 ERR_CODES(ONE) };
 
-/* What the worker said went wrong, or how it ended. */
+/* The worker's own error, or how it ended. */
 static fallible worker_outcome(const struct pipes *p, int status)
 {
     own_done(buf) text;
