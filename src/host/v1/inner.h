@@ -21,7 +21,7 @@ static inline const struct runtime_api *v1_api(const struct http_req *req)
 
 fallible v1_check(struct http_req *req, unsigned scope, const struct key **ret_key);
 bool v1_is_welcome(const struct http_req *req);    /* its key was not revoked since */
-const struct key *v1_whose(const struct key *key); /* whose runtimes: an administrator sees all */
+const struct key *v1_whose(const struct key *key); /* its owner filter; NULL: sees all */
 fallible v1_take_body(struct http_req *req, struct json **ret); /* none is an empty object */
 fallible v1_find(struct http_req *req, unsigned scope, struct runtime **ret); /* {id} of the path */
 fallible v1_put(struct http_req *req, struct jw *w, const struct runtime *r);
