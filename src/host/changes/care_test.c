@@ -317,6 +317,24 @@ TEST(changes_of_what_was_removed_are_conflicts_of_an_ordinary_user_too)
     kit_done(&k);
 }
 
+TEST(changes_that_are_hard_links_are_no_conflict_of_an_ordinary_user_either)
+{
+    struct kit k;
+    char path[400];
+
+    be_nobody();
+    kit_init(&k);
+    k.src.user = true;
+    sh(&k, k.lower, "echo 0 >b");
+    sh(&k, k.upper, "echo 0 >b && ln b second");
+    snprintf(path, sizeof path, "%s/b", k.upper);
+    CHECK(setxattr(path, "user.overlay.origin", "", 0, 0) == 0);
+    CHECK_STR(scan(&k), "A  second\n");
+    apply(&k);
+    sh(&k, k.lower, "test b -ef second");
+    kit_done(&k);
+}
+
 /* --- what is the directory's own --- */
 
 TEST(changes_leave_the_directory_its_own_attributes_and_bits)

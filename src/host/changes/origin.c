@@ -44,7 +44,8 @@ fallible origin_read(int fd, bool user, struct arena *a, struct str *ret)
 
 struct seeker {
     struct tree_visitor v;
-    struct map lost; /* changes by their origin */
+    struct map lost;   /* changes by their origin */
+    struct map linked; /* what did not change, by change_link */
     struct lookup lower;
 };
 
@@ -123,19 +124,12 @@ static fallible see_linked(struct seeker *k, const struct changes *c)
     return NULL;
 }
 
-/* An ordinary user's overlay says only that there is such a file. */
-static bool has_linked(const struct changes *c, const struct change *x)
-{
-    for (size_t i = 0; i < c->linked_count && x->link.inode; i++)
-        if (memcmp(&c->linked[i].link, &x->link, sizeof x->link) == 0)
-            return true;
-    return false;
-}
-
 static fallible origin_seek(struct seeker *k, const struct notes *notes, struct changes *c)
 {
     bool took = c->kinds[CHANGE_DELETED] || c->kinds[CHANGE_REPLACED] || notes_have_removed(notes);
 
+    for (size_t i = 0; i < c->linked_count; i++) /* an ordinary user's overlay tells no more */
+        map_put(&k->linked, str_n(&c->linked[i].link, sizeof c->linked[i].link), &c->linked[i]);
     for (size_t i = 0; i < c->count; i++) {
         struct change *x = &c->list[i];
         if (!x->origin.p || x->kind != CHANGE_ADDED)
@@ -145,7 +139,7 @@ static fallible origin_seek(struct seeker *k, const struct notes *notes, struct 
         if (x->origin.len)
             map_put(&k->lost, x->origin, x);
         else
-            x->conflict |= !took && !has_linked(c, x);
+            x->conflict |= !took && !map_get(&k->linked, str_n(&x->link, sizeof x->link));
     }
     TRY(see_linked(k, c));
     for (size_t i = 0; i < c->count && k->lost.count; i++)
@@ -164,9 +158,11 @@ fallible origins_check(const struct changes_source *src, const struct notes *not
     struct seeker k = {.v.visit = walk_one};
 
     map_init(&k.lost);
+    map_init(&k.linked);
     lookup_init(&k.lower, src->lower);
     struct err *e = origin_seek(&k, notes, c);
     lookup_done(&k.lower);
     map_done(&k.lost);
+    map_done(&k.linked);
     return e;
 }
