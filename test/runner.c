@@ -185,13 +185,22 @@ static void say_slow(struct totals *totals, unsigned n)
     }
 }
 
-/* Whole programs first: they take long, and none is to be waited for alone at the end. */
+enum { LONG, PROGRAMS, REST, RANKS };
+
+static size_t rank_of(const struct test *t)
+{
+    if (t->limit_s >= DEFAULT_LIMIT_S)
+        return LONG;
+    return strncmp(t->file, "test/", 5) == 0 ? PROGRAMS : REST;
+}
+
+/* Long ones first, then those of whole programs: none is to be waited for alone at the end. */
 static const struct test *next_test(const struct options *o, size_t *next)
 {
-    while (*next < 2 * ROWS_LEN(tests)) {
-        bool second = *next >= ROWS_LEN(tests);
+    while (*next < RANKS * ROWS_LEN(tests)) {
+        size_t rank = *next / ROWS_LEN(tests);
         const struct test *t = ROWS_AT(tests, (*next)++ % ROWS_LEN(tests));
-        if (second != (strncmp(t->file, "test/", 5) == 0) && wanted(o, t))
+        if (rank_of(t) == rank && wanted(o, t))
             return t;
     }
     return NULL;
