@@ -190,7 +190,8 @@ TEST(cli_config_check_says_what_is_wrong_and_fails)
         NULL);
     CHECK_INT(misspelt.code, 1);
     CHECK_HAS(buf_str(&misspelt.err), "croft config: server.lisen (file:");
-    CHECK_HAS(buf_str(&misspelt.err), "m.toml): no such key; did you mean 'server.listen'?\n");
+    CHECK_HAS(buf_str(&misspelt.err),
+              "m.toml line 2): no such key; did you mean 'server.listen'?\n");
     run_croft(&wrong, ARGS("config", "--check"), ARGS("CROFT_LOG_LEVEL=loud"));
     CHECK_INT(wrong.code, 1);
     CHECK_STR(buf_str(&wrong.err),

@@ -286,9 +286,24 @@ static struct nearest start_search(struct str wanted)
 struct load {
     struct cfg *c;
     const char *source;
+    struct err *mistakes; /* all so far */
 };
 
-static fallible unknown_key(const struct load *l, struct str key)
+/* Where the key stands: its name lies in the text, unless it was written with escapes. */
+static const char *source_of(const struct load *l, struct str key)
+{
+    const struct str *text = &l->c->text;
+    size_t line = 1;
+
+    if (!text->p || key.p < text->p || key.p >= text->p + text->len)
+        return l->source;
+    for (const char *p = text->p; p < key.p; p++)
+        line += *p == '\n';
+    struct str source = arena_printf(l->c->arena, "%s line %zu", l->source, line);
+    return source.p ? source.p : l->source;
+}
+
+static fallible unknown_key(const struct load *l, struct str key, const char *source)
 {
     struct nearest n = start_search(key);
     bool section = memchr(key.p, '.', key.len) == NULL;
@@ -314,9 +329,9 @@ static fallible unknown_key(const struct load *l, struct str key)
     struct str shown = str_first(key, 80);
     if (n.best.p)
         return err_new(ERR_INVALID, STR_FMT " (%s): no such %s; did you mean '" STR_FMT "'?",
-                       STR_ARG(shown), l->source, section ? "section" : "key", STR_ARG(n.best));
+                       STR_ARG(shown), source, section ? "section" : "key", STR_ARG(n.best));
     return err_new(ERR_INVALID, STR_FMT " (%s): no such %s; 'croft config' lists them all",
-                   STR_ARG(shown), l->source, section ? "section" : "key");
+                   STR_ARG(shown), source, section ? "section" : "key");
 }
 
 /* --- trees --- */
@@ -374,43 +389,50 @@ static fallible note_foreign(struct load *l, const struct json *v, struct str ke
 
 static fallible load_member(struct load *l, const struct where *w, const struct json *m)
 {
+    const char *source = source_of(l, m->key);
     union cfg_value v;
     bool unset;
 
     TRY_WRAP(cfg_value_from_json(l->c->arena, w->row, m, &v, &unset), "%s (%s)", w->row->key,
-             l->source);
+             source);
     if (!unset)
-        cfg_set(l->c, w, &v, l->source);
+        cfg_set(l->c, w, &v, source);
     return NULL;
 }
 
-static fallible load_table(struct load *l, const struct json *table, struct str path,
-                           unsigned parts)
+static void load_table(struct load *l, const struct json *table, struct str path, unsigned parts);
+
+static fallible load_key(struct load *l, const struct json *m, struct str path, unsigned parts)
 {
-    for (const struct json *m = table->first; m; m = m->next) {
-        struct str key = cfg_join(l, path, m->key);
-        TRY(arena_check(l->c->arena));
-        TRY(meet_name(l->c, path, m->key, l->source));
-        struct where w = find_key(l->c, key);
-        if (w.row && parts > 0)
-            TRY(load_member(l, &w, m));
-        else if (is_foreign(l, key))
-            TRY(note_foreign(l, m, key, parts + 1));
-        else if (!is_section(l, key))
-            return unknown_key(l, key);
-        else if (m->type == JSON_OBJECT)
-            TRY(load_table(l, m, key, parts + 1));
-        else if (m->type != JSON_NULL)
-            return err_new(ERR_INVALID, STR_FMT " (%s): this is a section; write [" STR_FMT "]",
-                           STR_ARG(key), l->source, STR_ARG(key));
-    }
+    struct str key = cfg_join(l, path, m->key);
+
+    TRY(arena_check(l->c->arena));
+    TRY(meet_name(l->c, path, m->key, source_of(l, m->key)));
+    struct where w = find_key(l->c, key);
+    if (w.row && parts > 0)
+        return load_member(l, &w, m);
+    if (is_foreign(l, key))
+        return note_foreign(l, m, key, parts + 1);
+    if (!is_section(l, key))
+        return unknown_key(l, key, source_of(l, m->key));
+    if (m->type == JSON_OBJECT)
+        load_table(l, m, key, parts + 1);
+    else if (m->type != JSON_NULL)
+        return err_new(ERR_INVALID, STR_FMT " (%s): this is a section; write [" STR_FMT "]",
+                       STR_ARG(key), source_of(l, m->key), STR_ARG(key));
     return NULL;
+}
+
+static void load_table(struct load *l, const struct json *table, struct str path, unsigned parts)
+{
+    for (const struct json *m = table->first; m; m = m->next)
+        l->mistakes = err_join(l->mistakes, load_key(l, m, path, parts));
 }
 
 fallible cfg_load_tree(struct cfg *c, const struct json *tree, const char *source)
 {
     struct str kept = arena_copy(c->arena, str_of(source));
-    struct load l = {c, kept.p};
+    struct load l = {.c = c, .source = kept.p};
 
     TRY(arena_check(c->arena));
     if (tree->type == JSON_NULL)
@@ -418,7 +440,8 @@ fallible cfg_load_tree(struct cfg *c, const struct json *tree, const char *sourc
     if (tree->type != JSON_OBJECT)
         return err_new(ERR_INVALID, "(%s): sections should be here, not a value of type %s", source,
                        json_type_word(tree));
-    return load_table(&l, tree, STR(""), 0);
+    load_table(&l, tree, STR(""), 0);
+    return l.mistakes;
 }
 
 /* --- variables --- */
@@ -503,6 +526,7 @@ static fallible note_foreign_env(struct cfg *c, const char *const *envp)
 
 fallible cfg_load_env(struct cfg *c, const char *const *envp)
 {
+    struct err *mistakes = NULL;
     char name[CFG_NAME_MAX];
     struct where w;
 
@@ -511,15 +535,15 @@ fallible cfg_load_env(struct cfg *c, const char *const *envp)
         if (!value || !*value)
             continue;
         struct str source = arena_printf(c->arena, "env:%s", name);
-        TRY(arena_check(c->arena));
+        if (!source.p)
+            break;
         struct err *e = set_text(c, &w, str_of(value), source.p);
-        if (e && !w.row->foreign)
-            return e;
-        if (e)
-            TRY(skip_foreign(c, &w, name, source.p, e));
+        if (e && w.row->foreign)
+            e = skip_foreign(c, &w, name, source.p, e);
+        mistakes = err_join(mistakes, e);
     }
-    TRY(note_foreign_env(c, envp));
-    return note_near_misses(c, envp);
+    mistakes = err_join(mistakes, note_foreign_env(c, envp));
+    return err_join(mistakes, note_near_misses(c, envp));
 }
 
 /* --- flags --- */

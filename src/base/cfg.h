@@ -55,6 +55,7 @@ struct cfg_row {
     void (*put_choices)(struct buf *out); /* instead: where they are rows of another table */
     int64_t min, max;                     /* for numbers; both 0: no bound beyond the type's */
     bool foreign;                         /* a key of OpenHands', with that project's rules */
+    bool at_start;                        /* a change waits until the program starts again */
 };
 
 #define CFG_ROW_(type_, struct_, member_, key_, otherwise_, help_, ...)                            \
@@ -107,9 +108,11 @@ struct cfg {
     struct arena *arena; /* values live here */
     const struct cfg_table *tables;
     size_t table_count;
+    struct str text;      /* of the file being loaded, in which its keys lie: for their lines */
     struct json *notes;   /* array of {"key","source","note"}: accepted but not ours, or skipped */
     const char **sources; /* one per row over all tables: "default", "file:croft.toml",
-                             "env:CROFT_SERVER_PORT", "flag:--port" */
+                             "env:CROFT_SERVER_PORT", "flag:--port"; of a file with a text:
+                             "file:croft.toml line 3" */
     /* Set after cfg_init, before anything is loaded: see cfg_family.h, and the names of settings
      * that are not ours and are accepted, in files and variables. */
     const struct cfg_family *const *families;
@@ -123,6 +126,7 @@ fallible cfg_init(struct cfg *c, struct arena *a, const struct cfg_table *tables
 
 /* A tree from TOML, YAML or JSON; it must live as long as the arena. source is "file:NAME". Unknown
  * keys: an error that names the nearest; sections and keys listed as foreign: accepted and noted.
+ * The error has all mistakes, and what is right is loaded.
  */
 fallible cfg_load_tree(struct cfg *c, const struct json *tree, const char *source);
 /* NULL when envp, which may be NULL too, has no such variable. */
@@ -146,6 +150,10 @@ void cfg_put_man(const struct cfg_table *t, struct buf *out);
 /* Every value with its source, secrets as ***: lines of TOML, or an object by key with "value" and
  * "source" when json is true. Options of the command are left out. */
 void cfg_put_values(const struct cfg *c, struct buf *out, bool json);
+
+/* Calls fn for each key that both do not have with the same value; of another module's rows too. */
+void cfg_each_change(const struct cfg *before, const struct cfg *after,
+                     void (*fn)(void *arg, const struct cfg_row *row), void *arg);
 
 /* Values as users write them. */
 fallible cfg_parse_size(struct str text, uint64_t *ret_bytes);

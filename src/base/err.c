@@ -172,6 +172,16 @@ fallible err_wrap(struct err *e, const char *fmt, ...)
     return outer;
 }
 
+fallible err_join(struct err *first, struct err *second)
+{
+    if (!first || !second)
+        return first ? first : second;
+    struct err *both = err_new(first->code, "%s; %s", first->text, second->text);
+    err_free(first);
+    err_free(second);
+    return both;
+}
+
 fallible err_recode(struct err *e, enum err_code code)
 {
     if (e && e != (const struct err *)&no_memory)

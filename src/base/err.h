@@ -59,6 +59,8 @@ fallible err_sysno(int errnum, const char *fmt, ...)
 fallible err_no_memory(void) __attribute__((returns_nonnull));
 /* Puts "<context>: " in front; takes e over and gives it back. NULL stays NULL. */
 fallible err_wrap(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Both in one, "first; second", by the first's code; takes both over. Either may be NULL. */
+fallible err_join(struct err *first, struct err *second);
 /* The same error under another code, for a caller that knows better what it means. */
 fallible err_recode(struct err *e, enum err_code code);
 /* It may succeed after so many seconds; 0: unknown. */

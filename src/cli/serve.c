@@ -23,10 +23,10 @@ struct log_settings {
 
 static const struct cfg_row log_rows[] = {
     CFG_STR(log_settings, level, "log.level", "info", "How much to report.", .flag = "log-level",
-            .choices = "debug|info|warn|error|off"),
+            .at_start = true, .choices = "debug|info|warn|error|off"),
     CFG_STR(log_settings, format, "log.format", "auto",
             "Form of the log: auto is text on a terminal and JSON lines otherwise.",
-            .flag = "log-format", .choices = "auto|text|json"),
+            .flag = "log-format", .at_start = true, .choices = "auto|text|json"),
 };
 CFG_TABLE(log) = {log_rows, ARRAY_LEN(log_rows), .size = sizeof(struct log_settings)};
 

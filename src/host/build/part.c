@@ -77,12 +77,11 @@ static void build_part_begin(void *builds, part_done *done, void *arg)
     builds_load(builds, done, arg);
 }
 
-static fallible build_part_reload(void *builds, struct host *h)
+static void build_part_reload(void *builds, const struct host *h)
 {
     const struct builds_config config = make_config(h);
 
     builds_reconfigure(builds, &config);
-    return NULL;
 }
 
 static void build_part_close(void *builds)

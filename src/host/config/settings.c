@@ -22,7 +22,8 @@ struct state_settings {
 
 static const struct cfg_row state_rows[] = {
     CFG_STR(state_settings, dir, "server.state_dir", NULL,
-            "Where conversations, sandboxes and keys are kept; by XDG when unset."),
+            "Where conversations, sandboxes and keys are kept; by XDG when unset.",
+            .at_start = true),
 };
 CFG_TABLE(state) = {state_rows, ARRAY_LEN(state_rows), .size = sizeof(struct state_settings),
                     .first = true};
@@ -58,7 +59,10 @@ fallible settings_load_file(struct settings *s, const char *path)
     json_push(s->files, json_new_str(&s->arena, arena_copy(&s->arena, str_of(path))));
     TRY(arena_check(&s->arena));
     TRY_WRAP(settings_parse(&s->arena, str_of(path), text, &tree), "%s", path);
-    return cfg_load_tree(&s->cfg, tree, source.p);
+    s->cfg.text = text;
+    struct err *e = cfg_load_tree(&s->cfg, tree, source.p);
+    s->cfg.text = (struct str){0};
+    return e;
 }
 
 /* A file that need not be there. */
@@ -227,39 +231,42 @@ fallible settings_begin(struct settings *s, const struct cfg_table *options, int
 static fallible collect_family(struct settings *s, const struct cfg_family *f,
                                struct settings_array *all)
 {
+    struct err *mistakes = NULL;
+
     all->at = arena_zalloc(&s->arena, f->most * f->size);
     TRY(arena_check(&s->arena));
     for (const struct cfg_named *n = s->cfg.named; n; n = n->next) {
         if (n->family != f)
             continue;
         if (f->check)
-            TRY(f->check(&s->cfg, n));
+            mistakes = err_join(mistakes, f->check(&s->cfg, n));
         memcpy((char *)all->at + all->count++ * f->size, n->into, f->size);
     }
-    return NULL;
+    return mistakes;
 }
 
 static fallible settings_check(struct settings *s)
 {
+    struct err *mistakes = NULL;
+
     for (size_t i = 0; i < ROWS_LEN(cfg_families); i++)
-        TRY(collect_family(s, ROWS_AT(cfg_families, i), &s->families[i]));
+        mistakes = err_join(mistakes, collect_family(s, ROWS_AT(cfg_families, i), &s->families[i]));
     for (size_t i = 0; i < ROWS_LEN(cfg_tables); i++)
         if (ROWS_AT(cfg_tables, i)->check)
-            TRY(ROWS_AT(cfg_tables, i)->check(&s->cfg, s->tables[i]));
-    return arena_check(&s->arena);
+            mistakes = err_join(mistakes, ROWS_AT(cfg_tables, i)->check(&s->cfg, s->tables[i]));
+    return err_join(mistakes, arena_check(&s->arena));
 }
 
 fallible settings_load(struct settings *s, struct str config_file, const char *const *envp)
 {
-    TRY(load_if_there(s, SYSTEM_FILE));
-    TRY(load_user_file(s, envp));
-    if (config_file.p) {
-        const char *path = arena_cstr(&s->arena, config_file);
-        TRY(arena_check(&s->arena));
-        TRY(settings_load_file(s, path));
-    }
-    TRY(cfg_load_env(&s->cfg, envp));
-    return settings_check(s);
+    struct err *mistakes = load_if_there(s, SYSTEM_FILE);
+
+    mistakes = err_join(mistakes, load_user_file(s, envp));
+    const char *path = config_file.p ? arena_cstr(&s->arena, config_file) : NULL;
+    if (path)
+        mistakes = err_join(mistakes, settings_load_file(s, path));
+    mistakes = err_join(mistakes, cfg_load_env(&s->cfg, envp));
+    return err_join(mistakes, settings_check(s));
 }
 
 void settings_done(struct settings *s)

@@ -29,7 +29,7 @@ struct settings {       /* as they were read, once */
  * settings_done() ends it, also after an error. */
 fallible settings_begin(struct settings *s, const struct cfg_table *options, int *argc,
                         char **argv);
-/* Everything else; config_file is what --config named, or not set. */
+/* Everything else; config_file is what --config named, or not set. The error has all mistakes. */
 fallible settings_load(struct settings *s, struct str config_file, const char *const *envp);
 void settings_done(struct settings *s);
 

@@ -184,9 +184,10 @@ TEST(settings_errors_name_the_file)
         {"a.yaml", "sandbox: [\n", "a.yaml: line 2 column 1: "},
         {"a.json", "{\"sandbox\": }", "a.json: line 1 column "},
         {"b.toml", "[sandbox]\ntimeot = 5\n",
-         "b.toml): no such key; did you mean 'sandbox.timeout'?"},
+         "b.toml line 2): no such key; did you mean 'sandbox.timeout'?"},
         {"b.yaml", "[]", "b.yaml): sections should be here, not a"},
-        {"c.toml", "[telemetry]\nper_sandbox = 'maybe'\n", "c.toml): 'maybe' is not true or false"},
+        {"c.toml", "[telemetry]\nper_sandbox = 'maybe'\n",
+         "c.toml line 2): 'maybe' is not true or false"},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -199,6 +200,25 @@ TEST(settings_errors_name_the_file)
               "/nowhere/at/all.toml");
 }
 
+TEST(settings_tell_all_mistakes_of_a_file_at_once_with_their_lines)
+{
+    own_done(fixture) f;
+    static const char *const env[] = {"CROFT_LIMITS_PIDS=many", NULL};
+    static const char text[] = "[server]\nlisten = 5\n# a word\nlisen = ''\npublic_url = 'x'\n"
+                               "[idle]\npause_after = 'soon'\n[pool.a]\ntarget = 3\nceiling = 2\n";
+    own(err) e = load(&f, write_file("m.toml", text), env, NULL);
+
+    CHECK(e != NULL);
+    struct str said = str_of(err_text(e));
+    CHECK_HAS(said, "m.toml line 2): 5 is not text");
+    CHECK_HAS(said, "m.toml line 4): no such key; did you mean 'server.listen'?");
+    CHECK_HAS(said, "server.public_url (file:");
+    CHECK_HAS(said, "m.toml line 5): wanted an address");
+    CHECK_HAS(said, "m.toml line 7): ");
+    CHECK_HAS(said, "m.toml line 10): it is 2, and the target is 3");
+    CHECK_HAS(said, "limits.pids (env:CROFT_LIMITS_PIDS)");
+}
+
 TEST(settings_a_domain_is_a_name_and_a_public_url_an_address)
 {
     static const struct {
@@ -208,7 +228,7 @@ TEST(settings_a_domain_is_a_name_and_a_public_url_an_address)
         {"domain = '-run.example'", NULL},
         {"domain = 'localhost'", NULL},
         {"domain = ''", NULL},
-        {"domain = 'run.example:3979'", "c.toml): 'run.example:3979': wanted a name like"},
+        {"domain = 'run.example:3979'", "c.toml line 2): 'run.example:3979': wanted a name like"},
         {"domain = 'http://run.example'", "without scheme and port"},
         {"domain = '.run.example'", "server.domain"},
         {"domain = 'run..example'", "server.domain"},

@@ -12,7 +12,8 @@ struct keys_settings {
 
 static const struct cfg_row rows[] = {
     CFG_SECRET(keys_settings, api_key, "server.api_key",
-               "Key that clients must show; needed to listen beyond loopback.", .flag = ""),
+               "Key that clients must show; needed to listen beyond loopback.", .flag = "",
+               .at_start = true),
     CFG_UINT(keys_settings, most_runtimes, "tenant.most_runtimes", 0,
              "Live runtimes of a key that was made without a limit of its own. 0 is no limit.",
              .flag = "", .max = 1000000),
@@ -27,12 +28,11 @@ struct keys *keys_of(const struct host *h)
     return host_part(h, "keys");
 }
 
-static fallible keys_reload(void *keys, struct host *h)
+static void keys_reload(void *keys, const struct host *h)
 {
     const struct keys_settings *s = settings_of(h->settings, CFG_TABLE_OF(keys));
 
     keys_set_defaults(keys, (uint32_t)s->most_runtimes, (uint32_t)s->starts_per_minute);
-    return NULL;
 }
 
 static fallible check_reach(const struct keys *k, const struct host *h)
@@ -51,7 +51,8 @@ static fallible keys_part_open(struct host *h, void **ret_state)
 
     k->host = h;
     *ret_state = k;
-    return keys_reload(k, h);
+    keys_reload(k, h);
+    return NULL;
 }
 
 /* All rows are there. Makes the key of the settings; a server that others reach needs a key. */

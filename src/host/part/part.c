@@ -144,12 +144,17 @@ void parts_end(struct host *h, part_done *done, void *arg)
     on_ended(h, NULL);
 }
 
-fallible parts_reload(struct host *h)
+fallible parts_reload(const struct host *h)
 {
+    struct err *refused = NULL;
+
     for (size_t i = 0; i < h->open_count; i++)
+        if (h->slots[i].part->may_reload)
+            refused = err_join(refused, h->slots[i].part->may_reload(h->slots[i].state, h));
+    for (size_t i = 0; i < h->open_count && !refused; i++)
         if (h->slots[i].part->reload)
-            TRY(h->slots[i].part->reload(h->slots[i].state, h));
-    return NULL;
+            h->slots[i].part->reload(h->slots[i].state, h);
+    return refused;
 }
 
 void parts_settle(struct host *h)

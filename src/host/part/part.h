@@ -65,7 +65,9 @@ struct host_part {    /* each but the name may be NULL */
     /* The slow part of opening, after all are open; the server listens when done was called for
      * each. One after the other, in the order of opening. */
     void (*begin)(void *state, part_done *done, void *arg);
-    fallible (*reload)(void *state, struct host *h); /* h->settings are others */
+    /* h->settings are others: may they be? Nothing changes before all parts were asked. */
+    fallible (*may_reload)(void *state, const struct host *h);
+    void (*reload)(void *state, const struct host *h); /* and now they count */
     /* A clean end was asked for: done, without an error, when nothing of it is left to do. In the
      * order of closing. */
     void (*end)(void *state, part_done *done, void *arg);
@@ -94,7 +96,7 @@ void *host_part(const struct host *h, const char *name);
 /* ERR_INTERNAL: one needs what is not there, or itself. */
 fallible parts_open(struct host *h);
 void parts_begin(struct host *h, part_done *done, void *arg);
-fallible parts_reload(struct host *h);
+fallible parts_reload(const struct host *h);
 void parts_end(struct host *h, part_done *done, void *arg);
 void parts_settle(struct host *h);
 void parts_close(struct host *h); /* those that were opened */

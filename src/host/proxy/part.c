@@ -20,7 +20,7 @@ static const struct cfg_row rows[] = {
         "Sandboxes answer at ID.domain instead, on the server's own port or public_url's: a name "
         "without a port, to which all names below it lead too; \"-example.com\" is joined without "
         "a dot.",
-        .flag = ""),
+        .flag = "", .at_start = true),
 };
 
 static bool is_domain(struct str s)

@@ -51,7 +51,7 @@ static const struct cfg_row rows[] = {
         runtime_settings, public_url, "server.public_url", NULL,
         "How clients reach this server, http:// or https://; the url of a sandbox is then below "
         "it.",
-        .flag = ""),
+        .flag = "", .at_start = true),
     CFG_STR(
         runtime_settings, at_exit, "server.at_exit", "halt",
         "What a clean end of the server does with sandboxes that run: halt ends their processes "
@@ -252,15 +252,23 @@ static void runtime_begin(void *state, part_done *done, void *arg)
     manager_adopt(api->manager, on_adopted, api);
 }
 
-static fallible runtime_reload(void *state, struct host *h)
+static fallible runtime_may_reload(void *state, const struct host *h)
+{
+    const struct runtime_api *api = state;
+
+    return pools_check(api->manager, h->settings);
+}
+
+static void runtime_reload(void *state, const struct host *h)
 {
     const struct runtime_api *api = state;
     struct manager_config c = make_config(api, h);
 
     manager_reconfigure(api->manager, &c);
-    TRY(pools_open(api->manager, h->settings));
+    own(err) e = pools_open(api->manager, h->settings);
+    if (e) /* it was just checked */
+        log_error("a pool is not as it was told to be", KV_ERR(e));
     pools_drop(api->manager, h->settings);
-    return NULL;
 }
 
 static void on_shut_down(void *state)
@@ -326,6 +334,7 @@ HOST_PART(runtime) = {
     .route_count = RUNTIME_ROUTES,
     .open = runtime_part_open,
     .begin = runtime_begin,
+    .may_reload = runtime_may_reload,
     .reload = runtime_reload,
     .end = runtime_end,
     .settle = runtime_settle,

@@ -54,6 +54,7 @@ struct pool_info {
 fallible pool_change(struct manager *m, struct str name, const struct json *change);
 /* Makes one, or changes the one of this name: what is too much is ended, what is missing made. */
 fallible pool_set(struct manager *m, const struct pool_config *config);
+fallible pool_may(struct manager *m, const struct pool_config *config); /* could it be set? */
 /* False: there is none of this name. Its sandboxes are ended. */
 bool pool_remove(struct manager *m, struct str name);
 void pool_each(struct manager *m, void (*fn)(void *arg, const struct pool_info *info), void *arg);

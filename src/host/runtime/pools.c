@@ -71,8 +71,11 @@ static fallible refuse_pools(const struct sbx_backend *b, const struct named_poo
                    sbx_backend_caps(b) & SBX_IS_HERE ? "" : "; the other server has pools");
 }
 
-fallible pools_open(struct manager *m, const struct settings *settings)
+/* Each that is wanted; all are tried. */
+static fallible each_pool(struct manager *m, const struct settings *settings,
+                          fallible (*fn)(struct manager *m, const struct pool_config *c))
 {
+    struct err *refused = NULL;
     static const struct wire_warm_config otherwise = {.name = STR_INIT("default"),
                                                       .image = STR_INIT("host"),
                                                       .run_as_user = -1,
@@ -86,7 +89,7 @@ fallible pools_open(struct manager *m, const struct settings *settings)
     if (!backend->claims || !backend->claims->claim)
         return refuse_pools(backend, pools, count);
     if (!count)
-        return pool_set(m, &c);
+        return fn(m, &c);
     for (size_t i = 0; i < count; i++) {
         const struct named_pool *p = &pools[i];
         c = (struct pool_config){.wire = {.name = p->name,
@@ -99,9 +102,19 @@ fallible pools_open(struct manager *m, const struct settings *settings)
                                           .fs_group = p->fs_group},
                                  .target = (unsigned)p->target,
                                  .ceiling = (unsigned)(p->ceiling ? p->ceiling : p->target)};
-        TRY(pool_set(m, &c));
+        refused = err_join(refused, fn(m, &c));
     }
-    return NULL;
+    return refused;
+}
+
+fallible pools_open(struct manager *m, const struct settings *settings)
+{
+    return each_pool(m, settings, pool_set);
+}
+
+fallible pools_check(struct manager *m, const struct settings *settings)
+{
+    return each_pool(m, settings, pool_may);
 }
 
 struct wanted_pools {

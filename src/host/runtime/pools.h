@@ -10,5 +10,6 @@ struct manager;
 struct settings;
 
 fallible pools_open(struct manager *m, const struct settings *settings);
+fallible pools_check(struct manager *m, const struct settings *settings); /* could they be? */
 /* Those that are there and not in the settings any more. */
 void pools_drop(struct manager *m, const struct settings *settings);

@@ -202,14 +202,18 @@ static fallible backing_open(struct host *h, void **ret_state)
     return e;
 }
 
-static fallible backing_reload(void *backing, struct host *h)
+static fallible backing_may_reload(void *backing, const struct host *h)
 {
-    struct backing *b = backing;
+    const struct backing *b = backing;
 
-    if (backing_row(h->settings) != b->backend)
-        return err_new(ERR_INVALID, "server.backend is another: that needs a new server");
-    set_wait_bounds(b, h->settings);
-    return NULL;
+    if (backing_row(h->settings) == b->backend)
+        return NULL;
+    return err_new(ERR_INVALID, "server.backend is another: that needs a new server");
+}
+
+static void backing_reload(void *backing, const struct host *h)
+{
+    set_wait_bounds(backing, h->settings);
 }
 
 static void backing_settle(void *backing)
@@ -222,6 +226,7 @@ static void backing_settle(void *backing)
 HOST_PART(backend) = {
     .name = "backend",
     .open = backing_open,
+    .may_reload = backing_may_reload,
     .reload = backing_reload,
     .settle = backing_settle,
     .close = backing_close,

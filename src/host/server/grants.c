@@ -7,7 +7,8 @@
 static const struct cfg_row rows[] = {
     CFG_STR(grant, path, "path", NULL,
             "A directory of this machine that sandboxes may mount, or parts of it. Taken over by "
-            "a launcher when it starts: with sandboxes alive, a change comes with the next."),
+            "a launcher when it starts: with sandboxes alive, a change comes with the next.",
+            .at_start = true),
     CFG_LIST(grant, modes, "modes", "['ro', 'overlay']",
              "How: ro, overlay (copy-on-write), apply (and changes of an overlay may be put into "
              "the directory), rw (the directory itself)."),

@@ -34,19 +34,21 @@ struct launch_settings {
 
 static const struct cfg_row rows[] = {
     CFG_SIZE(launch_settings, memory, "limits.memory", "3G",
-             "Memory of a sandbox; resource_factor multiplies it. 0 is no limit.", .flag = ""),
+             "Memory of a sandbox; resource_factor multiplies it. 0 is no limit.", .flag = "",
+             .at_start = true),
     CFG_DOUBLE(launch_settings, cpus, "limits.cpus", 2,
                "Processors of a sandbox; resource_factor multiplies it. 0 is no limit.", .flag = "",
-               .max = 4096),
+               .at_start = true, .max = 4096),
     CFG_UINT(launch_settings, pids, "limits.pids", 4096,
-             "Processes and threads of a sandbox. 0 is no limit.", .flag = "", .max = 4194304),
+             "Processes and threads of a sandbox. 0 is no limit.", .flag = "", .at_start = true,
+             .max = 4194304),
     CFG_SIZE(launch_settings, disk, "limits.disk", "0",
              "What a sandbox may write to its disk; 'croft doctor' says by what means, and without "
              "project quotas a start takes some 10 ms longer. 0 is no limit.",
-             .flag = ""),
+             .flag = "", .at_start = true),
     CFG_UINT(launch_settings, open_files, "limits.open_files", 0,
              "Files a process of a sandbox may have open. 0 is as the host has it.", .flag = "",
-             .max = 1048576),
+             .at_start = true, .max = 1048576),
     CFG_UINT(launch_settings, most, "server.most_sandboxes", 8000,
              "Sandboxes at once, warm ones included.", .flag = "", .min = 1, .max = 100000),
 };

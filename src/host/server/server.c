@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/cfg.h"
 #include "base/fd.h"
 #include "base/log.h"
@@ -51,7 +52,7 @@ struct server_settings {
 
 static const struct cfg_row rows[] = {
     CFG_STR(server_settings, listen, "server.listen", "127.0.0.1:3000",
-            "Address and port of the App Server, the Runtime API and the page."),
+            "Address and port of the App Server, the Runtime API and the page.", .at_start = true),
 };
 CFG_TABLE(server) = {rows, ARRAY_LEN(rows), .size = sizeof(struct server_settings), .first = true};
 
@@ -71,7 +72,8 @@ static fallible become_ordinary(struct server *s)
     TRY(launcher_drop_privileges(&s->layout.user));
     log_info("the server is an ordinary user now", KV("uid", s->layout.user.uid));
     if (s->layout.user.shared)
-        log_warn("the server has no user of its own", KV("why", LAUNCHER_OWN_USER));
+        log_warn("the server runs as 'nobody', as other programs may: 'croft doctor' says how to "
+                 "give it a user of its own");
     return NULL;
 }
 
@@ -237,6 +239,35 @@ static void on_interrupt(struct loop_signal *sig)
 /* --- settings anew --- */
 
 /* Settings that cannot be read, or that a part refuses, leave those of before. */
+static void put_change(void *keys, const struct cfg_row *row)
+{
+    buf_addf(keys, "%s%s", ((struct buf *)keys)->len ? ", " : "", row->key);
+}
+
+static void put_waiting(void *keys, const struct cfg_row *row)
+{
+    if (row->at_start)
+        put_change(keys, row);
+}
+
+/* What waits differs from the settings of the start, whenever that came to be. */
+static void log_changes(const struct server *s, const struct settings *before)
+{
+    own_done(buf) changed;
+    own_done(buf) waits;
+
+    buf_init(&changed, 1u << 16);
+    buf_init(&waits, 1u << 16);
+    cfg_each_change(&before->cfg, &s->host.settings->cfg, put_change, &changed);
+    cfg_each_change(&s->config->settings->cfg, &s->host.settings->cfg, put_waiting, &waits);
+    if (waits.len)
+        log_warn("settings were read anew, and some wait for a restart",
+                 KV("changed", buf_str(&changed)), KV("wait", buf_str(&waits)));
+    else
+        log_info("settings were read anew",
+                 KV("changed", changed.len ? buf_str(&changed) : STR("nothing")));
+}
+
 static fallible server_reload(struct server *s)
 {
     const struct settings *before = s->host.settings;
@@ -247,6 +278,8 @@ static fallible server_reload(struct server *s)
     struct err *e = parts_reload(&s->host);
     if (e)
         s->host.settings = before;
+    else
+        log_changes(s, before);
     return e;
 }
 
@@ -255,9 +288,7 @@ static void on_hangup(struct loop_signal *sig)
     own(err) e = server_reload(container_of(sig, struct server, hangup));
 
     if (e)
-        log_error("settings were not read anew", KV_ERR(e));
-    else
-        log_info("settings were read anew");
+        log_error("settings were not read anew: those of before count, all of them", KV_ERR(e));
 }
 
 static fallible server_open(struct server *s)

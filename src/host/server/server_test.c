@@ -49,13 +49,12 @@ static void probe_say(const struct probe *p, const char *what)
         fd_print(p->out, "%s\n", what);
 }
 
-static fallible probe_reload(void *state, struct host *h)
+static void probe_reload(void *state, const struct host *h)
 {
     const struct probe_settings *s = settings_of(h->settings, CFG_TABLE_OF(probe));
     struct probe *p = state;
 
     p->word = s->word;
-    return NULL;
 }
 
 static fallible probe_open(struct host *h, void **ret_state)
@@ -65,7 +64,8 @@ static fallible probe_open(struct host *h, void **ret_state)
     CHECK(keys_of(h) != NULL); /* it is open already */
     *p = (struct probe){.out = h->config->out, .loop = h->loop};
     *ret_state = p;
-    return probe_reload(p, h);
+    probe_reload(p, h);
+    return NULL;
 }
 
 static void on_soon(struct loop_timer *t)

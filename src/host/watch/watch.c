@@ -190,13 +190,12 @@ static fallible watch_open(struct host *h, void **ret_state)
     return e;
 }
 
-static fallible watch_reload(void *state, struct host *h)
+static void watch_reload(void *state, const struct host *h)
 {
     const struct watch_settings *s = settings_of(h->settings, CFG_TABLE_OF(watch));
     const struct watch *w = state;
 
     journal_keep(w->journal, s->keep);
-    return NULL;
 }
 
 HOST_PART(watch) = {

@@ -35,9 +35,9 @@ static struct remote *remote_of(struct sbx *s)
 static const struct cfg_row rows[] = {
     CFG_STR(remote_settings, url, "sandbox.remote_runtime_api_url", "http://localhost:8000",
             "With --backend remote: the other server, such as https://croft.example.",
-            .flag = "remote-url", .foreign = true),
-    CFG_SECRET(remote_settings, key, "sandbox.api_key", "Key of the other server.",
-               .foreign = true),
+            .flag = "remote-url", .foreign = true, .at_start = true),
+    CFG_SECRET(remote_settings, key, "sandbox.api_key", "Key of the other server.", .foreign = true,
+               .at_start = true),
     CFG_STR(remote_settings, key_file, "remote-key-file", NULL,
             "A file with a key of the other server; or set SANDBOX_API_KEY."),
 };
