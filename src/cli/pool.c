@@ -126,7 +126,8 @@ CLI_COMMAND(pool) = {
         "\n"
         "  croft pool set default --target 20\n"
         "\n"
-        "takes effect at once, and ends when the server reads its settings again.\n",
+        "takes effect at once, and ends when the server reads its settings again. A ceiling below\n"
+        "the target moves up to it.\n",
     .options = {.rows = rows, .count = ARRAY_LEN(rows)},
     .run = pool_run,
 };

@@ -376,7 +376,7 @@ TEST(serve_cli_says_what_was_wrong_where_errors_belong)
     check("croft stats 2>/dev/null", 2, "");
     check_has("croft pool set default --target x 2>&1", "5000");
     check_has("croft pool set default --target 5001 2>&1", "5000");
-    check_has("croft pool set default --target 4000 2>&1", "(--ceiling)");
+    check_has("croft pool set default --target 2 --ceiling 1 2>&1", "target 2, ceiling 1");
     check_has("croft cp demo:/nowhere $D/. 2>&1", "'demo:/nowhere' to ");
     check("croft inspect --json nobody 2>&1", 1,
           "{\"error\": \"no sandbox 'nobody' ('croft ps --all' lists them)\", \"code\": "

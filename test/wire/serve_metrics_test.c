@@ -58,7 +58,8 @@ TEST_LIMIT(serve_changes_a_pool_that_is_there_and_counts_who_it_served, 120)
     set_pool(&s, "{'target':3}");
     wait_value(&s, "croft_pool_ready{pool=\"p\"}", 3);
     CHECK_INT((int)value_of(&s, "croft_pool_target{pool=\"p\"}"), 3);
-    serve_refused(&s, 422, "target 4, ceiling 3", "PATCH", "/croft/v1/pool/p", "{'target':4}");
+    serve_refused(&s, 422, "target 4, ceiling 3", "PATCH", "/croft/v1/pool/p",
+                  "{'target':4,'ceiling':3}");
     serve_refused(&s, 422, "target 3, ceiling 2", "PATCH", "/croft/v1/pool/p", "{'ceiling':2}");
     serve_refused(&s, 404, "pool 'q' not found", "PATCH", "/croft/v1/pool/q", "{'target':1}");
     struct json *warm = serve_start(&s, "warm", "");

@@ -443,9 +443,11 @@ fallible pool_change(struct manager *m, struct str name, const struct json *chan
     if (!p)
         return err_new(ERR_NOT_FOUND, "pool '" STR_FMT "' not found",
                        STR_ARG(str_first(name, POOL_NAME_MAX)));
-    int64_t target = p->target, ceiling = p->ceiling;
+    int64_t target = p->target, ceiling = -1;
     TRY(json_take_int(change, "target", 0, POOL_MOST, &target));
     TRY(json_take_int(change, "ceiling", 0, POOL_MOST, &ceiling));
+    if (ceiling < 0) /* not said: it follows */
+        ceiling = target > p->ceiling ? target : p->ceiling;
     struct pool_config c = {
         .wire.name = str_of(p->name), .target = (unsigned)target, .ceiling = (unsigned)ceiling};
     TRY(pool_check(&c));
