@@ -266,20 +266,22 @@ void shell_on_report(struct shell *s, const struct shell_report *r)
     }
 }
 
-/* The last directory of the shell, if it could still report it. */
-static void read_last_cwd(struct shell *s)
+/* The last directory of the shell. False: it could not report it any more. */
+static bool read_last_cwd(struct shell *s)
 {
     struct buf b;
 
     buf_init(&b, 65536);
     struct err *e = fd_read_file(s->files.cwd, &b);
-    if (!e && b.len && b.p[0] == '/') {
+    bool told = !e;
+    if (told && b.len && b.p[0] == '/') {
         buf_reset(&s->meta.working_dir);
         buf_add(&s->meta.working_dir, buf_str(&b));
     }
     err_free(e); /* killed: the last report is all we know */
     unlink(s->files.cwd);
     buf_done(&b);
+    return told;
 }
 
 static void lose_shell(struct shell *s, struct err *e)
@@ -317,6 +319,14 @@ static void on_start_failed(struct shell *s, int exit_code)
                           exit_code));
 }
 
+/* A missing mark alone proves nothing: the kernel throws away what is on its way through a terminal
+ * whose session ends. A bash that left by itself has noted the number of its last command. Of one
+ * that was killed nothing is known, and no command may run twice. */
+static bool never_began(const struct shell *s, bool told)
+{
+    return s->awaiting_mark && (s->stuck || (told && !shell_dump_is_of_line(s)));
+}
+
 void shell_on_death(struct shell *s, int exit_code)
 {
     if (s->sm.now == SH_STARTING) {
@@ -325,13 +335,14 @@ void shell_on_death(struct shell *s, int exit_code)
         on_start_failed(s, exit_code);
         return;
     }
-    read_last_cwd(s);
+    bool told = read_last_cwd(s);
     s->had_env = access(s->files.env, R_OK) == 0;
     s->happened |= SHELL_RESPAWNED;
-    if (s->command.now == CMD_RUNNING && s->awaiting_mark && !s->retried) {
-        s->retried = true; /* the command never began */
+    if (s->command.now == CMD_RUNNING && never_began(s, told) && !s->retried) {
+        s->retried = true;
         sm_move(&s->command, CMD_QUEUED, s->id);
     } else if (s->command.now == CMD_RUNNING) {
+        shell_give_up_mark(s);
         s->meta.exit_code = exit_code;
         s->meta.pid = -1;
         end_command(s);
@@ -472,7 +483,7 @@ static void continue_command(struct shell *s)
 static bool is_asked_again(struct shell *s)
 {
     bool again = loop_now_ns(s->loop) < s->adopted_until_ns && !s->request.is_input &&
-                 (s->command.now == CMD_RUNNING || s->command.now == CMD_ENDED) &&
+                 (shell_is_running(s) || s->command.now == CMD_ENDED) &&
                  str_eq(buf_str(&s->held), buf_str(&s->request_command));
 
     if (!s->request.is_input && s->request_command.len)

@@ -2,12 +2,14 @@
 /* A shell that ends is replaced (DEF-32); one that is closed takes everything with it. */
 #include "test/test.h"
 
+#include "guest/shell/shell_inner.h"
 #include "guest/shell/shell_kit.h"
 #include "guest/spawn/spawn.h"
 
 #include <poll.h>
 #include <signal.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 
 #include "base/fd.h"
 
@@ -91,6 +93,34 @@ TEST(shell_that_dies_while_idle_is_replaced_and_says_so)
     CHECK_STR(k.content, "two");
     CHECK_INT(k.happened, SHELL_RESPAWNED);
     kit_close(&k);
+}
+
+/* What is on its way through a terminal may go with the session, the mark too. */
+static void die_unseen(const char *command, int exit_code)
+{
+    struct shell_request r = {.command = str_of(command), .blocking = true, .done = kit_on_done};
+    struct kit k;
+    char bytes[4096];
+    siginfo_t ended;
+
+    kit_open(&k);
+    kit_expect(&k, "rm -f times; echo one", "one", 0);
+    r.arg = &k;
+    k.answered = false;
+    CHECK_OK(shell_run(k.shell, &r));
+    CHECK_INT(waitid(P_PID, (id_t)shell_pid(k.shell), &ended, WEXITED | WNOWAIT), 0);
+    while (read(k.shell->master, bytes, sizeof bytes) > 0)
+        ;
+    kit_wait(&k);
+    check_replaced(&k, exit_code);
+    kit_expect(&k, "wc -l <times", "1", 0);
+    kit_close(&k);
+}
+
+TEST(shell_that_dies_before_its_mark_is_read_runs_no_command_twice)
+{
+    die_unseen("echo x >>times; kill -9 $$", 137);
+    die_unseen("echo x >>times; exit 3", 3);
 }
 
 TEST(shell_that_dies_unasked_keeps_its_result)

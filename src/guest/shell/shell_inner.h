@@ -79,6 +79,7 @@ struct shell {
     char sequence[48], first[48]; /* of the command; of the start of bash */
     uint64_t number;
     bool awaiting_mark, echo_known, lost_report, last_newline, retried;
+    bool stuck;      /* it did not begin the line in time, and was killed for that */
     bool owes_start; /* its mark was seen, the report of its start was not */
     bool fresh;      /* bash is new: what was read belongs to its start, up to the first mark */
     bool plain;      /* the last report had status 0 and no option that concerns us */
@@ -174,6 +175,7 @@ fallible shell_begin(struct shell *s, struct str command); /* types the one line
 void shell_input(struct shell *s, struct str bytes);
 void shell_drain(struct shell *s);
 void shell_read_reports(struct shell *s);
+bool shell_dump_is_of_line(const struct shell *s);
 void shell_give_up_mark(struct shell *s);
 
 /* shell_interrupt.c */

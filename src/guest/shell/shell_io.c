@@ -341,6 +341,7 @@ static void on_start_timeout(struct loop_timer *t)
     struct shell *s = container_of(t, struct shell, start);
 
     log_warn("shell does not begin a command", KV("shell", s->id), KV("pid", (int)s->pid));
+    s->stuck = true;
     if (s->pid > 0)
         kill(s->pid, SIGKILL); /* its death starts another */
 }
@@ -379,6 +380,7 @@ static fallible await_mark(struct shell *s, struct str command)
     buf_add_cstr(&s->typed, "\r\n");
     TRY(buf_check(&s->typed));
     s->awaiting_mark = true;
+    s->stuck = false;
     await_start(s);
     return NULL;
 }
@@ -436,20 +438,24 @@ fallible shell_begin(struct shell *s, struct str command)
     return NULL;
 }
 
-/* The server before us may have died between reading a report and keeping what it said. With the
- * report bash writes its variables down, the number among them. */
-static bool report_was_taken(const struct shell *s)
+/* With a report, and when it leaves, bash writes its variables down, the number among them. */
+bool shell_dump_is_of_line(const struct shell *s)
 {
-    struct pollfd report = {.fd = s->files.report_fd, .events = POLLIN};
     own_done(buf) dump;
     char want[80];
 
     buf_init(&dump, 4u << 20);
     snprintf(want, sizeof want, "CROFT_Q=\"%s\"", s->sequence);
-    if (poll(&report, 1, 0) != 0)
-        return false;
     err_free(fd_read_file(s->files.env, &dump)); /* none: it runs */
     return str_find(buf_str(&dump), str_of(want)) >= 0;
+}
+
+/* The server before us may have died between reading a report and keeping what it said. */
+static bool report_was_taken(const struct shell *s)
+{
+    struct pollfd report = {.fd = s->files.report_fd, .events = POLLIN};
+
+    return poll(&report, 1, 0) == 0 && shell_dump_is_of_line(s);
 }
 
 /* Everything else bash has from its environment. */

@@ -103,7 +103,7 @@ void shell_script_init(struct buf *b, const struct shell_files *f, bool restore)
                  f->env);
     buf_addf(b,
              "\\builtin unset HISTFILE;"
-             "\\builtin trap '{ \\builtin declare -px >|\"%s\";"
+             "\\builtin trap '{ { \\builtin declare -px;\\builtin declare -p CROFT_Q;} >|\"%s\";"
              "\\builtin printf %%s \"$PWD\" >|\"%s\"; } 2>/dev/null' EXIT",
              f->env, f->cwd);
 }
