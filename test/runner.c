@@ -267,18 +267,16 @@ static struct options parse(int argc, char **argv)
 int main(int argc, char **argv)
 {
     struct options o = parse(argc, argv);
-    struct totals totals = {.took = mem_new(ROWS_LEN(tests) * sizeof *totals.took)};
 
-    if (!words_fit(&o)) {
-        free(totals.took);
+    if (!words_fit(&o))
         return 2;
-    }
     if (o.list) {
         for (size_t i = 0; i < ROWS_LEN(tests); i++)
             if (wanted(&o, ROWS_AT(tests, i)))
                 printf("%s.%s\n", short_file(ROWS_AT(tests, i)->file), ROWS_AT(tests, i)->name);
         return 0;
     }
+    struct totals totals = {.took = mem_new(ROWS_LEN(tests) * sizeof *totals.took)};
     totals.junit = o.junit ? fopen(o.junit, "w") : NULL;
     if (totals.junit)
         fprintf(totals.junit, "<testsuite name=\"croft\">\n");
